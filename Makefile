@@ -1,0 +1,57 @@
+# A small front for meson.  `make help` lists what there is.
+BUILD  ?= build
+PREFIX ?= /usr/local
+
+all: $(BUILD)/build.ninja
+	@ninja -C $(BUILD) cove | grep -v '^ninja: \(Entering\|no work\)' || test $${PIPESTATUS:-0} -eq 0
+	@ln -sf src/cli/cove $(BUILD)/cove
+SHELL := /bin/bash
+
+help:
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 24
+
+$(BUILD)/build.ninja:
+	@tools/setup build
+	meson setup $(BUILD) >/dev/null
+
+build-unsafe/build.ninja:
+	meson setup build-unsafe -Dunsafe=true >/dev/null
+build-asan/build.ninja:
+	meson setup build-asan -Db_sanitize=address,undefined -Db_lundef=false >/dev/null
+
+quickstart: ## install what is needed, build, and show a contained run
+	@tools/setup build
+	@$(MAKE) --no-print-directory all
+	@examples/quickstart
+
+check: ## install what the tests need, build, run them all
+	@tools/setup check
+	@$(MAKE) --no-print-directory all build-unsafe/build.ninja
+	@tests/run
+
+check-asan: build-asan/build.ninja ## the suite under ASan and UBSan
+	@COVE_BUILD=build-asan tests/run
+
+bench: all ## speed, with peers beside us in the same run
+	@tools/setup bench
+	@bench/run
+
+lint: $(BUILD)/build.ninja ## format, static analysis, include directions
+	@tools/setup lint
+	@tools/lint
+
+fuzz: ## every fuzzer for FUZZ_SECONDS (60) each
+	@tools/setup lint
+	@tests/fuzz/run
+
+soak: all ## races, thousands of kills, load, long fuzzing
+	@tools/setup check
+	@tests/soak
+
+install: all ## install below PREFIX (/usr/local)
+	@meson configure $(BUILD) -Dprefix=$(PREFIX) >/dev/null && ninja -C $(BUILD) install
+
+clean: ## remove what was built
+	rm -rf build build-unsafe build-asan build-fuzz build-clang
+
+.PHONY: all help quickstart check check-asan bench lint fuzz soak install clean

@@ -1,0 +1,8 @@
+#pragma once
+
+#include <stddef.h>
+
+/* realloc that ends the process when there is no memory: a sandbox that cannot even build its
+ * plan must not start. */
+void *memory_resize(void *old, size_t size) __attribute__((warn_unused_result));
+void *memory_zero(size_t size) __attribute__((warn_unused_result, malloc));

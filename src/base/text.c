@@ -1,0 +1,200 @@
+#include "base/text.h"
+
+#include "base/memory.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void text_free(struct text *text)
+{
+    free(text->data);
+    *text = TEXT_NONE;
+}
+
+void text_clear(struct text *text)
+{
+    text->len = 0;
+    if (text->data)
+        text->data[0] = '\0';
+}
+
+static void reserve(struct text *text, size_t more)
+{
+    size_t need = text->len + more + 1;
+
+    if (need <= text->cap)
+        return;
+    text->cap = need < 64 ? 64 : need + need / 2;
+    text->data = memory_resize(text->data, text->cap);
+}
+
+void text_add_bytes(struct text *text, const void *bytes, size_t len)
+{
+    reserve(text, len);
+    if (len)
+        memcpy(text->data + text->len, bytes, len);
+    text->len += len;
+    text->data[text->len] = '\0';
+}
+
+void text_add(struct text *text, const char *string)
+{
+    text_add_bytes(text, string, strlen(string));
+}
+
+static void add_formatted(struct text *text, const char *format, va_list args)
+{
+    va_list again;
+
+    va_copy(again, args);
+    int len = vsnprintf(NULL, 0, format, again);
+    va_end(again);
+    if (len < 0)
+        abort(); /* only a broken format string gets here */
+    reserve(text, (size_t)len);
+    vsnprintf(text->data + text->len, (size_t)len + 1, format, args);
+    text->len += (size_t)len;
+}
+
+void text_addf(struct text *text, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    add_formatted(text, format, args);
+    va_end(args);
+}
+
+/* Length of the well-formed UTF-8 sequence at `bytes`, 0 if there is none.  Follows the table of
+ * well-formed sequences in the Unicode standard: no overlong form, no surrogate. */
+static size_t utf8_length(const unsigned char *bytes)
+{
+    static const struct {
+        unsigned char first_low, first_high, second_low, second_high, length;
+    } forms[] = {
+        { 0x00, 0x7f, 0x80, 0xbf, 1 }, { 0xc2, 0xdf, 0x80, 0xbf, 2 }, { 0xe0, 0xe0, 0xa0, 0xbf, 3 },
+        { 0xe1, 0xec, 0x80, 0xbf, 3 }, { 0xed, 0xed, 0x80, 0x9f, 3 }, { 0xee, 0xef, 0x80, 0xbf, 3 },
+        { 0xf0, 0xf0, 0x90, 0xbf, 4 }, { 0xf1, 0xf3, 0x80, 0xbf, 4 }, { 0xf4, 0xf4, 0x80, 0x8f, 4 },
+    };
+
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        if (bytes[0] < forms[i].first_low || bytes[0] > forms[i].first_high)
+            continue;
+        if (forms[i].length > 1 && (bytes[1] < forms[i].second_low || bytes[1] > forms[i].second_high))
+            return 0;
+        for (size_t at = 2; at < forms[i].length; at++)
+            if ((bytes[at] & 0xc0) != 0x80)
+                return 0;
+        return forms[i].length;
+    }
+    return 0;
+}
+
+void text_add_json(struct text *text, const char *string)
+{
+    static const char plain[] = "\"\\\b\f\n\r\t", escaped[] = "\"\\bfnrt";
+    const unsigned char *at = (const unsigned char *)string;
+
+    text_add(text, "\"");
+    while (*at) {
+        const char *known = strchr(plain, *at);
+        size_t len = utf8_length(at);
+
+        if (known)
+            text_addf(text, "\\%c", escaped[known - plain]);
+        else if (*at < 0x20 || *at == 0x7f)
+            text_addf(text, "\\u%04x", *at);
+        else if (len)
+            text_add_bytes(text, at, len);
+        else
+            text_add(text, "\xef\xbf\xbd");
+        at += len ? len : 1;
+    }
+    text_add(text, "\"");
+}
+
+/* C1 controls have a two-byte form (C2 80 to C2 9F) that terminals obey; U+2028 to U+202E and
+ * U+2066 to U+2069 reorder or break the line they stand in. */
+static bool moves_the_cursor(const unsigned char *at, size_t len)
+{
+    if (len == 1)
+        return *at < 0x20 || *at == 0x7f;
+    if (len == 2)
+        return at[0] == 0xc2 && at[1] < 0xa0;
+    if (len == 3 && at[0] == 0xe2)
+        return (at[1] == 0x80 && at[2] >= 0xa8 && at[2] <= 0xae) ||
+               (at[1] == 0x81 && at[2] >= 0xa6 && at[2] <= 0xa9);
+    return false;
+}
+
+void text_add_inert(struct text *text, const char *string)
+{
+    const unsigned char *at = (const unsigned char *)string;
+
+    while (*at) {
+        size_t len = utf8_length(at);
+
+        if (len && !moves_the_cursor(at, len)) {
+            text_add_bytes(text, at, len);
+        } else {
+            len = len ? len : 1;
+            for (size_t i = 0; i < len; i++)
+                text_addf(text, "\\x%02x", at[i]);
+        }
+        at += len;
+    }
+}
+
+const char *text_string(const struct text *text)
+{
+    return text->data ? text->data : "";
+}
+
+char *text_steal(struct text *text)
+{
+    char *data = text->data ? text->data : text_copy("");
+
+    *text = TEXT_NONE;
+    return data;
+}
+
+char *text_format(const char *format, ...)
+{
+    struct text text = TEXT_NONE;
+    va_list args;
+
+    va_start(args, format);
+    add_formatted(&text, format, args);
+    va_end(args);
+    return text_steal(&text);
+}
+
+char *text_copy(const char *string)
+{
+    size_t size = strlen(string) + 1;
+
+    return memcpy(memory_resize(NULL, size), string, size);
+}
+
+bool text_starts(const char *string, const char *prefix)
+{
+    return strncmp(string, prefix, strlen(prefix)) == 0;
+}
+
+bool text_ends(const char *string, const char *suffix)
+{
+    size_t length = strlen(string), tail = strlen(suffix);
+
+    return length >= tail && strcmp(string + length - tail, suffix) == 0;
+}
+
+bool path_within(const char *path, const char *tree)
+{
+    size_t len = strlen(tree);
+
+    while (len && tree[len - 1] == '/')
+        len--;
+    return strncmp(path, tree, len) == 0 && (path[len] == '/' || path[len] == '\0');
+}

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A string that grows.  Always NUL-terminated once anything was added; TEXT_NONE is an empty
+ * one.  Running out of memory ends the process: nothing here returns an error. */
+struct text {
+    char *data;
+    size_t len, cap;
+};
+
+#define TEXT_NONE ((struct text){ 0 })
+#define autotext __attribute__((cleanup(text_free)))
+
+void text_free(struct text *text);
+void text_clear(struct text *text); /* empties it, keeps the memory */
+void text_add(struct text *text, const char *string);
+void text_add_bytes(struct text *text, const void *bytes, size_t len);
+void text_addf(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* As a JSON string with its quotes.  Bytes that are no UTF-8 become U+FFFD. */
+void text_add_json(struct text *text, const char *string);
+
+/* For people and terminals: control characters, DEL and bytes that are no UTF-8 as \xNN, so that
+ * no name or message of a sandbox can move a cursor. */
+void text_add_inert(struct text *text, const char *string);
+
+const char *text_string(const struct text *text); /* never NULL */
+char *text_steal(struct text *text);              /* the caller frees; never NULL */
+
+/* Like asprintf, but returns the string and never NULL. */
+char *text_format(const char *format, ...) __attribute__((format(printf, 1, 2), malloc));
+char *text_copy(const char *string) __attribute__((malloc));
+
+bool text_starts(const char *string, const char *prefix);
+bool text_ends(const char *string, const char *suffix);
+
+/* True if `path` is `tree` or lies below it.  Both absolute, with no "." or ".." in them. */
+bool path_within(const char *path, const char *tree);

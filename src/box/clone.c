@@ -1,0 +1,155 @@
+/* The clone: from a copy of the keeper in new namespaces to the program of PID 1.
+ *
+ * Should: map its ids (or wait for them), assemble the root, give up the host's root, and exec.
+ * Must not: open anything by a path that somebody else could have changed in between; keep a
+ * descriptor that init does not need. */
+
+#include "box/clone.h"
+
+#include "base/array.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "box/execute.h"
+#include "box/host.h"
+#include "init/protocol.h"
+#include "init/wire.h"
+#include "sys/sys.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static _Noreturn void fail(const struct clone_context *context, const struct error *err)
+{
+    struct message message = { .kind = MESSAGE_FAILED, .status = 125, .error = *err };
+
+    wire_send(context->init_fd, &message, NULL, 0);
+    _exit(125);
+}
+
+/* One row, our own id: the kernel lets an ordinary user write that much. */
+static int map_own_ids(const struct ids *ids, struct error *err)
+{
+    char uids[64], gids[64];
+
+    snprintf(uids, sizeof uids, "%u %u 1", ids->uids[0].inside, ids->uids[0].outside);
+    snprintf(gids, sizeof gids, "%u %u 1", ids->gids[0].inside, ids->gids[0].outside);
+    if (sys_write_file(AT_FDCWD, "/proc/self/setgroups", "deny") < 0 && errno != ENOENT)
+        return error_sys(err, "deny setgroups");
+    if (sys_write_file(AT_FDCWD, "/proc/self/uid_map", uids) < 0 || sys_write_file(AT_FDCWD, "/proc/self/gid_map", gids) < 0)
+        return error_sys(err, "map the user's ids");
+    return 0;
+}
+
+/* The state directory is closed to the ids inside: the root comes as a descriptor. */
+static int wait_for_go(int go, struct executor *x, struct error *err)
+{
+    struct message message;
+    int fds[PROTOCOL_FDS_MAX];
+    size_t count;
+
+    if (wire_receive(go, &message, fds, &count, err) != WIRE_MESSAGE)
+        return error_set(err, ERROR_SYSTEM, "the keeper gave up");
+    x->root = count == 1 ? fds[0] : -1;
+    return 0;
+}
+
+/* With a range: root inside, whose ids own what we make. */
+static int become_inside_root(const struct ids *ids, struct error *err)
+{
+    if (!ids->shifted && !ids->helpers)
+        return 0;
+    if (setgroups(0, NULL) < 0 || setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0)
+        return error_sys(err, "become root of the user namespace");
+    return 0;
+}
+
+static int set_up(const struct clone_context *context, struct executor *x, struct error *err)
+{
+    const struct ids *ids = &context->plan->ids;
+
+    if ((context->go >= 0 ? wait_for_go(context->go, x, err) : map_own_ids(ids, err)) < 0)
+        return -1;
+    if (become_inside_root(ids, err) < 0)
+        return -1;
+    if (ids->shifted ? executor_adopt(x, err) < 0
+                     : executor_open(x, err) < 0 || executor_run(x, BY_MOUNTER, err) < 0)
+        return -1;
+    return executor_run(x, BY_CLONE, err);
+}
+
+/* What init keeps: to mount layers, to give commands their user, to take rights from them; and
+ * what root in the box may have, because nobody can give what they have not. */
+static const unsigned init_capabilities[] = {
+    CAP_CHOWN,  CAP_DAC_OVERRIDE, CAP_FOWNER,           CAP_FSETID,    CAP_KILL, CAP_SETGID,
+    CAP_SETUID, CAP_SETPCAP,      CAP_NET_BIND_SERVICE, CAP_SYS_ADMIN,
+};
+
+static int keep_capabilities(const struct ids *ids, struct error *err)
+{
+    uint64_t kept = 0;
+
+    for (size_t i = 0; i < ARRAY_LEN(init_capabilities); i++)
+        kept |= 1ULL << init_capabilities[i];
+    prctl(PR_SET_KEEPCAPS, 1);
+    if ((ids->shifted || ids->helpers) && (setresgid(ids->init, ids->init, ids->init) < 0 ||
+                                           setresuid(ids->init, ids->init, ids->init) < 0))
+        return error_sys(err, "become the user of init");
+    if (sys_capabilities_set(kept, kept, kept) < 0)
+        return error_sys(err, "keep the capabilities of init");
+    for (size_t i = 0; i < ARRAY_LEN(init_capabilities); i++)
+        if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, init_capabilities[i], 0, 0) < 0)
+            return error_sys(err, "keep the capabilities of init over exec");
+    return 0;
+}
+
+/* Exactly the descriptors that protocol.h names, and /dev/null of the sandbox as 0, 1 and 2. */
+static int arrange_descriptors(const struct clone_context *context, int landlock, int *program, struct error *err)
+{
+    enum { ABOVE = 16 };
+    int init_fd = fcntl(context->init_fd, F_DUPFD, ABOVE), spawn_fd = fcntl(context->spawn_fd, F_DUPFD, ABOVE);
+    int rules = landlock >= 0 ? fcntl(landlock, F_DUPFD, ABOVE) : -1;
+    int null = open("/dev/null", O_RDWR);
+
+    *program = fcntl(context->program, F_DUPFD_CLOEXEC, ABOVE);
+    if (init_fd < 0 || spawn_fd < 0 || null < 0 || *program < 0 || (landlock >= 0 && rules < 0))
+        return error_sys(err, "arrange descriptors");
+    if (dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0 || dup2(init_fd, PROTOCOL_INIT_FD) < 0 ||
+        dup2(spawn_fd, PROTOCOL_SPAWN_FD) < 0)
+        return error_sys(err, "arrange descriptors");
+    close(PROTOCOL_LANDLOCK_FD);
+    if (rules >= 0 && dup2(rules, PROTOCOL_LANDLOCK_FD) < 0)
+        return error_sys(err, "arrange descriptors");
+    if (dup2(*program, PROTOCOL_LANDLOCK_FD + 1) < 0 || fcntl(PROTOCOL_LANDLOCK_FD + 1, F_SETFD, FD_CLOEXEC) < 0)
+        return error_sys(err, "arrange descriptors");
+    *program = PROTOCOL_LANDLOCK_FD + 1;
+    if (close_range((unsigned)*program + 1, ~0U, 0) < 0)
+        return error_sys(err, "close descriptors");
+    return 0;
+}
+
+void clone_main(const struct clone_context *context)
+{
+    char *argv[] = { (char *)(uintptr_t) "cove-init", NULL }, *envp[] = { NULL };
+    struct executor x = { .plan = context->plan, .state = context->host->state, .id = context->id, .userns = -1 };
+    struct clone_context inside = *context;
+    struct error err = { 0 };
+    int program;
+
+    umask(0);
+    if (set_up(context, &x, &err) < 0 || keep_capabilities(&context->plan->ids, &err) < 0)
+        fail(context, &err);
+    if (arrange_descriptors(context, x.landlock, &program, &err) < 0)
+        fail(context, &err);
+    inside.init_fd = PROTOCOL_INIT_FD;
+    syscall(SYS_execveat, program, "", argv, envp, AT_EMPTY_PATH);
+    error_sys(&err, "run the program of PID 1");
+    fail(&inside, &err);
+}

@@ -1,0 +1,9 @@
+#pragma once
+
+struct host;
+struct spec;
+struct strings;
+
+/* The exact environment of the command: the host variables of a fixed table, what we set
+ * ourselves (HOME, USER, PATH ...), then spec->env.  Sorted, one entry a name. */
+void environment_build(const struct spec *spec, const struct host *host, struct strings *out);

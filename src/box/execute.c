@@ -1,0 +1,610 @@
+/* Carries a plan out.
+ *
+ * Every path inside is resolved beneath the new root (openat2, RESOLVE_IN_ROOT): a symbolic link
+ * of an image can lead anywhere in the image and nowhere else.  Every host directory is opened
+ * once, compared with the inode that was checked, and from then on named by its descriptor, also
+ * towards mount(2): no path is resolved twice, no character in it needs an escape, and
+ * /proc/self/mountinfo shows no host path inside. */
+
+#include "box/execute.h"
+
+#include "base/error.h"
+#include "base/own.h"
+#include "base/text.h"
+#include "sys/sys.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+/* --- paths inside -------------------------------------------------------------------------- */
+
+static int open_inside(const struct executor *x, const char *path, uint64_t flags)
+{
+    while (*path == '/')
+        path++;
+    return sys_openat2(x->root, *path ? path : ".", flags | O_PATH, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+}
+
+/* What is made inside by a process with the host's ids must belong to root inside. */
+static int own_inside(const struct executor *x, int dir, const char *name)
+{
+    if (!x->plan->ids.shifted || geteuid() != 0 || x->userns < 0)
+        return 0;
+    return fchownat(dir, name, x->plan->ids.base, x->plan->ids.base, AT_SYMLINK_NOFOLLOW);
+}
+
+/* Opens the directory that `path` lies in and points *name at its last component. */
+static int open_parent(const struct executor *x, const char *path, const char **name)
+{
+    const char *slash = strrchr(path, '/');
+    autofree char *parent = slash && slash != path ? text_format("%.*s", (int)(slash - path), path) : text_copy("/");
+
+    *name = slash ? slash + 1 : path;
+    return open_inside(x, parent, O_DIRECTORY);
+}
+
+/* mkdir -p, one missing component after the other. */
+static int make_directories(const struct executor *x, const char *path, mode_t mode)
+{
+    autofree char *part = text_copy(path);
+    autoclose int there = open_inside(x, path, O_DIRECTORY);
+
+    if (there >= 0)
+        return 0;
+    for (char *end = part + 1;; *end++ = '/') {
+        const char *name;
+
+        end = strchrnul(end, '/');
+        bool last = !*end;
+
+        *end = '\0';
+        autoclose int found = open_inside(x, part, O_DIRECTORY);
+        if (found < 0) {
+            autoclose int parent = open_parent(x, part, &name);
+
+            if (parent < 0 || mkdirat(parent, name, last ? mode : 0755) < 0 || own_inside(x, parent, name) < 0)
+                return -1;
+        }
+        if (last)
+            return 0;
+    }
+}
+
+/* A file to mount on. */
+static int make_file(const struct executor *x, const char *path)
+{
+    const char *name;
+    const char *slash = strrchr(path, '/');
+    autofree char *parent_path = text_format("%.*s", (int)(slash - path), path);
+
+    if (make_directories(x, *parent_path ? parent_path : "/", 0755) < 0)
+        return -1;
+    autoclose int parent = open_parent(x, path, &name);
+    if (parent < 0 || (mknodat(parent, name, S_IFREG | 0600, 0) < 0 && errno != EEXIST))
+        return -1;
+    return own_inside(x, parent, name);
+}
+
+/* --- mounts -------------------------------------------------------------------------------- */
+
+/* Remembers the mount that is now at `path`, for the comparison at the end. */
+static int remember(struct executor *x, const char *path, uint64_t flags)
+{
+    autoclose int fd = open_inside(x, path, 0);
+    uint64_t id = fd < 0 ? 0 : sys_mount_id(fd);
+
+    if (!id)
+        return -1;
+    for (size_t i = 0; i < x->mount_count; i += 2)
+        if (x->mounts[i] == id) { /* made read-only later */
+            x->mounts[i + 1] = flags;
+            return 0;
+        }
+    *(uint64_t *)array_grow((void **)&x->mounts, &x->mount_count, &x->mount_cap, sizeof *x->mounts) = id;
+    *(uint64_t *)array_grow((void **)&x->mounts, &x->mount_count, &x->mount_cap, sizeof *x->mounts) = flags;
+    return 0;
+}
+
+static int mount_at(struct executor *x, const struct step *step, const char *type, const char *options)
+{
+    autoclose int target = open_inside(x, step->target, 0);
+
+    if (target < 0)
+        return -1;
+    if (mount(type, sys_fd_path(target).text, type, step->flags, options) < 0)
+        return -1;
+    return remember(x, step->target, step->flags);
+}
+
+/* Opens the host directory or file of a tree and checks that it is still the one that was looked at. */
+static int open_source(const struct tree *tree, struct error *err)
+{
+    autoclose int fd = sys_openat2(AT_FDCWD, tree->source, O_PATH, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+    struct stat status;
+
+    if (fd < 0 || fstat(fd, &status) < 0)
+        return error_sys(err, "open %s", tree->source);
+    if (status.st_dev != tree->device || status.st_ino != tree->inode)
+        return error_set(err, ERROR_REFUSED, "%s was replaced by something else during the start", tree->source);
+    return steal_fd(&fd);
+}
+
+/* An id-mapped copy of the mount below `*fd`, attached in the stage: an overlay only takes lower
+ * directories of its own mount namespace. */
+static int map_ids(struct executor *x, int *fd, size_t number, const char *shown, struct error *err)
+{
+    autoclose int copy = sys_open_tree(*fd, "", AT_EMPTY_PATH), place = -1;
+    char name[24];
+
+    snprintf(name, sizeof name, "t%zu", number);
+    if (copy < 0)
+        return error_sys(err, "copy the mount of %s", shown);
+    if (sys_mount_attr(copy, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, 0, x->userns) < 0) {
+        error_sys(err, "map the ids of %s", shown);
+        return error_hint(err, "its file system must support id-mapped mounts (ext4, xfs, btrfs do; overlayfs does not)");
+    }
+    if (mkdirat(x->stage, name, 0700) < 0)
+        return error_sys(err, "make a place for %s", shown);
+    place = openat(x->stage, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (place < 0 || sys_move_mount(copy, place) < 0)
+        return error_sys(err, "attach %s", shown);
+    close(*fd);
+    *fd = openat(x->stage, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return *fd < 0 ? error_sys(err, "open %s again", shown) : 0;
+}
+
+/* System trees that are only read need no id map: everybody may read what is world-readable, and
+ * what only the host's root may read stays closed to root inside. */
+static bool needs_id_map(const struct executor *x, const struct step *step)
+{
+    const struct tree *tree = &x->plan->trees.items[step->tree];
+
+    return x->userns >= 0 && !(tree->mode == TREE_RO && strcmp(tree->why, "image") == 0);
+}
+
+/* Opens directory `letter`N below sandboxes/<id>, making it first. */
+static int open_layer(const struct executor *x, char letter, int number, struct error *err)
+{
+    char name[16];
+
+    snprintf(name, sizeof name, "%c%d", letter, number);
+    if (mkdirat(x->layers, name, 0755) < 0 && errno != EEXIST)
+        return error_sys(err, "make the layer %s", name);
+    if (own_inside(x, x->layers, name) < 0)
+        return error_sys(err, "own the layer %s", name);
+
+    int fd = openat(x->layers, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return fd < 0 ? error_sys(err, "open the layer %s", name) : fd;
+}
+
+/* White-outs for one hidden path.  A directory of this layer merges with the real one below it
+ * and lends it its attributes, so it gets the real one's. */
+static int add_whiteout(const struct executor *x, int layer, int source, const char *path)
+{
+    autofree char *part = text_copy(path);
+    struct stat status;
+
+    (void)x;
+    for (char *slash = strchr(part, '/'); slash; *slash = '/', slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        if (fstatat(source, part, &status, AT_SYMLINK_NOFOLLOW) < 0)
+            return -1;
+        if (mkdirat(layer, part, status.st_mode & 07777) < 0 && errno != EEXIST)
+            return -1;
+        if (fchownat(layer, part, status.st_uid, status.st_gid, 0) < 0 && errno != EPERM && errno != EINVAL)
+            return -1;
+        if (utimensat(layer, part, (struct timespec[]){ status.st_atim, status.st_mtim }, 0) < 0)
+            return -1;
+    }
+    return mknodat(layer, part, S_IFCHR, makedev(0, 0));
+}
+
+static int open_mask_layer(const struct executor *x, const struct step *step, int source, struct error *err)
+{
+    const struct tree *tree = &x->plan->trees.items[step->tree];
+    autoclose int layer = open_layer(x, 'm', (int)step->tree, err);
+    struct stat status;
+
+    if (layer < 0)
+        return -1;
+    if (fstat(source, &status) < 0 || fchmod(layer, status.st_mode & 07777) < 0)
+        return error_sys(err, "prepare the layer that hides paths of %s", tree->source);
+    if (x->userns >= 0 && fchown(layer, status.st_uid, status.st_gid) < 0)
+        return error_sys(err, "prepare the layer that hides paths of %s", tree->source);
+    for (size_t i = 0; i < tree->hide.len; i++)
+        if (add_whiteout(x, layer, source, tree->hide.items[i]) < 0)
+            return error_sys(err, "hide %s in %s", tree->hide.items[i], tree->source);
+    return steal_fd(&layer);
+}
+
+/* Overlays are mounted volatile: otherwise every unmount would sync the whole disk.  Mounted with
+ * the host's rights they can follow renamed directories and keep hard links together; in a user
+ * namespace the kernel refuses both. */
+static void overlay_options(const struct executor *x, struct text *options, int upper, int work)
+{
+    text_addf(options, ",upperdir=%s,workdir=%s,volatile", sys_fd_path(upper).text, sys_fd_path(work).text);
+    if (x->userns >= 0)
+        text_add(options, ",redirect_dir=on,index=on,metacopy=off");
+}
+
+static int mount_overlay(struct executor *x, const struct step *step, int target, struct error *err)
+{
+    const struct tree *tree = &x->plan->trees.items[step->tree];
+    autoclose int source = open_source(tree, err), mask = -1, upper = -1, work = -1;
+    autotext struct text options = TEXT_NONE;
+
+    if (source < 0)
+        return -1;
+    if (tree->hide.len && (mask = open_mask_layer(x, step, source, err)) < 0)
+        return -1;
+    if (needs_id_map(x, step) && map_ids(x, &source, step->tree * 2, tree->source, err) < 0)
+        return -1;
+    if (mask >= 0 && needs_id_map(x, step) && map_ids(x, &mask, step->tree * 2 + 1, "the hiding layer", err) < 0)
+        return -1;
+
+    text_addf(&options, "%slowerdir=", x->userns < 0 ? "userxattr," : "");
+    if (mask >= 0)
+        text_addf(&options, "%s:", sys_fd_path(mask).text);
+    text_add(&options, sys_fd_path(source).text);
+    if (step->layer < 0) { /* read-only: an overlay of two lower directories, never a bind */
+        text_addf(&options, ":%s", sys_fd_path(x->empty).text);
+    } else {
+        upper = open_layer(x, 'u', step->layer, err);
+        work = upper < 0 ? -1 : open_layer(x, 'w', step->layer, err);
+        if (work < 0)
+            return -1;
+        overlay_options(x, &options, upper, work);
+    }
+    if (mount("overlay", sys_fd_path(target).text, "overlay", step->flags, text_string(&options)) < 0)
+        return error_sys(err, "mount an overlay over %s", tree->source);
+    return 0;
+}
+
+/* The new root lies over the sandbox's own directory, or in the stage if there is one. */
+static int do_root(struct executor *x, const struct step *step, struct error *err)
+{
+    autofree char *sandboxes = text_format("%s/sandboxes", x->state);
+    autoclose int parent = open(sandboxes, O_PATH | O_DIRECTORY | O_CLOEXEC), target = -1;
+    int above = parent;
+    const char *name = x->id;
+
+    if (parent < 0)
+        return error_sys(err, "open %s", sandboxes);
+    if (x->stage >= 0) {
+        above = x->stage;
+        name = "root";
+        if (mkdirat(above, name, 0755) < 0)
+            return error_sys(err, "make a place for the root");
+    }
+    target = openat(above, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (target < 0)
+        return error_sys(err, "open the place for the root");
+    if (mount_overlay(x, step, target, err) < 0)
+        return -1;
+    x->root = openat(above, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (x->root < 0 || remember(x, "/", step->flags) < 0)
+        return error_sys(err, "open the new root");
+    return 0;
+}
+
+static int do_tree(struct executor *x, const struct step *step, struct error *err)
+{
+    if (make_directories(x, step->target, 0755) < 0)
+        return error_sys(err, "make %s to mount on", step->target);
+
+    autoclose int target = open_inside(x, step->target, O_DIRECTORY);
+    if (target < 0)
+        return error_sys(err, "open %s to mount on", step->target);
+    if (mount_overlay(x, step, target, err) < 0)
+        return -1;
+    return remember(x, step->target, step->flags) < 0 ? error_sys(err, "look at %s", step->target) : 0;
+}
+
+/* A file that may be written is copied into the writable layer: there is no overlay of a file. */
+static int copy_file(struct executor *x, int source, const struct step *step, struct error *err)
+{
+    autoclose int in = open(sys_fd_path(source).text, O_RDONLY | O_CLOEXEC), out = -1, place = -1;
+    ssize_t got = -1;
+
+    place = open_inside(x, step->target, 0);
+    out = place < 0 ? -1 : open(sys_fd_path(place).text, O_WRONLY | O_TRUNC | O_CLOEXEC);
+    if (in >= 0 && out >= 0)
+        while ((got = copy_file_range(in, NULL, out, NULL, 1 << 30, 0)) > 0)
+            continue;
+    if (got < 0)
+        return error_sys(err, "copy %s", step->source);
+
+    struct stat status;
+    if (fstat(in, &status) < 0 || fchmod(out, status.st_mode & 0777) < 0)
+        return error_sys(err, "copy the mode of %s", step->source);
+    return 0;
+}
+
+static int do_file(struct executor *x, const struct step *step, struct error *err)
+{
+    const struct tree *tree = &x->plan->trees.items[step->tree];
+    autoclose int source = open_source(tree, err), copy = -1, target = -1;
+
+    if (source < 0)
+        return -1;
+    if (make_file(x, step->target) < 0)
+        return error_sys(err, "make %s", step->target);
+    if (tree->mode == TREE_COW)
+        return copy_file(x, source, step, err);
+    copy = sys_open_tree(source, "", AT_EMPTY_PATH);
+    target = open_inside(x, step->target, 0);
+    if (copy < 0 || target < 0 ||
+        sys_mount_attr(copy, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, 0, x->userns) < 0 ||
+        sys_move_mount(copy, target) < 0 || remember(x, step->target, step->flags) < 0)
+        return error_sys(err, "show %s", tree->source);
+    return 0;
+}
+
+static int do_directory(struct executor *x, const struct step *step, struct error *err)
+{
+    return make_directories(x, step->target, step->mode) < 0 ? error_sys(err, "make %s", step->target) : 0;
+}
+
+static int do_link(struct executor *x, const struct step *step, struct error *err)
+{
+    const char *name;
+    autoclose int parent = open_parent(x, step->target, &name);
+
+    if (parent < 0 || symlinkat(step->source, parent, name) < 0)
+        return error_sys(err, "link %s", step->target);
+    return 0;
+}
+
+static int do_mount(struct executor *x, const struct step *step, struct error *err)
+{
+    static const char *const types[STEP_COUNT] = {
+        [STEP_PROC] = "proc",
+        [STEP_TMPFS] = "tmpfs",
+        [STEP_DEVPTS] = "devpts",
+    };
+
+    if (make_directories(x, step->target, 0755) < 0)
+        return error_sys(err, "make %s to mount on", step->target);
+    if (mount_at(x, step, types[step->kind], step->source) < 0)
+        return error_sys(err, "mount %s on %s", types[step->kind], step->target);
+    return 0;
+}
+
+static uint64_t mount_attributes(const struct step *step)
+{
+    return (step->flags & MS_RDONLY ? MOUNT_ATTR_RDONLY : 0U) | (step->flags & MS_NOSUID ? MOUNT_ATTR_NOSUID : 0U) |
+           (step->flags & MS_NODEV ? MOUNT_ATTR_NODEV : 0U) | (step->flags & MS_NOEXEC ? MOUNT_ATTR_NOEXEC : 0U);
+}
+
+/* Shows `source` of the host at `target`, with the attributes of the step. */
+static int bind_mount(struct executor *x, const struct step *step, int source)
+{
+    autoclose int copy = sys_open_tree(source, "", AT_EMPTY_PATH);
+    autoclose int target = open_inside(x, step->target, 0);
+
+    if (copy < 0 || target < 0 || sys_mount_attr(copy, mount_attributes(step), 0, -1) < 0 || sys_move_mount(copy, target) < 0)
+        return -1;
+    return remember(x, step->target, step->flags);
+}
+
+static int do_device(struct executor *x, const struct step *step, struct error *err)
+{
+    static const struct {
+        const char *path;
+        unsigned major, minor;
+    } known[] = { { "/dev/null", 1, 3 },   { "/dev/zero", 1, 5 },    { "/dev/full", 1, 7 },
+                  { "/dev/random", 1, 8 }, { "/dev/urandom", 1, 9 }, { "/dev/tty", 5, 0 } };
+    autoclose int source = open(step->source, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    struct stat status;
+
+    if (source < 0 || fstat(source, &status) < 0)
+        return error_sys(err, "open %s", step->source);
+    for (size_t i = 0; i < ARRAY_LEN(known); i++)
+        if (strcmp(known[i].path, step->source) == 0 &&
+            (!S_ISCHR(status.st_mode) || status.st_rdev != makedev(known[i].major, known[i].minor)))
+            return error_set(err, ERROR_REFUSED, "%s of the host is not the device of that name", step->source);
+    if (make_file(x, step->target) < 0 || bind_mount(x, step, source) < 0)
+        return error_sys(err, "show %s", step->source);
+    return 0;
+}
+
+static bool may_be_missing(const struct step *step)
+{
+    return (step->mode & STEP_MODE_OPTIONAL) && (errno == ENOENT || errno == ENOTDIR);
+}
+
+static int do_sysfs(struct executor *x, const struct step *step, struct error *err)
+{
+    autoclose int source = open(step->source, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    if (source < 0)
+        return may_be_missing(step) ? 0 : error_sys(err, "open %s", step->source);
+    if (make_directories(x, step->target, 0755) < 0 || bind_mount(x, step, source) < 0)
+        return error_sys(err, "show %s", step->source);
+    return 0;
+}
+
+static int do_mask(struct executor *x, const struct step *step, struct error *err)
+{
+    autoclose int target = open_inside(x, step->target, 0);
+    struct stat status;
+    int result;
+
+    if (target < 0 || fstat(target, &status) < 0)
+        return may_be_missing(step) ? 0 : error_sys(err, "open %s", step->target);
+    if (S_ISDIR(status.st_mode))
+        result = mount("tmpfs", sys_fd_path(target).text, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
+                       "size=4k,mode=755");
+    else
+        result = mount(sys_fd_path(x->null).text, sys_fd_path(target).text, NULL, MS_BIND, NULL);
+    if (result < 0 || remember(x, step->target, 0) < 0)
+        return error_sys(err, "hide %s", step->target);
+    return 0;
+}
+
+static int do_seal(struct executor *x, const struct step *step, struct error *err)
+{
+    autoclose int source = open_inside(x, step->target, O_DIRECTORY), sealed = -1;
+
+    if (source < 0)
+        return may_be_missing(step) ? 0 : error_sys(err, "open %s", step->target);
+    if (mount(sys_fd_path(source).text, sys_fd_path(source).text, NULL, MS_BIND, NULL) < 0)
+        return error_sys(err, "bind %s", step->target);
+    sealed = open_inside(x, step->target, O_DIRECTORY);
+    if (sealed < 0 || sys_mount_attr(sealed, mount_attributes(step), 0, -1) < 0 ||
+        remember(x, step->target, step->flags) < 0)
+        return error_sys(err, "seal %s", step->target);
+    return 0;
+}
+
+static int do_readonly(struct executor *x, const struct step *step, struct error *err)
+{
+    autoclose int target = open_inside(x, step->target, O_DIRECTORY);
+
+    if (target < 0 || sys_mount_attr(target, MOUNT_ATTR_RDONLY, 0, -1) < 0 || remember(x, step->target, step->flags) < 0)
+        return error_sys(err, "make %s read-only", step->target);
+    return 0;
+}
+
+/* --- the rest ------------------------------------------------------------------------------ */
+
+static int do_knob(struct executor *x, const struct step *step, struct error *err)
+{
+    autoclose int file = open_inside(x, step->target, 0);
+
+    if (file < 0)
+        return may_be_missing(step) ? 0 : error_sys(err, "open %s", step->target);
+    if (sys_write_file(AT_FDCWD, sys_fd_path(file).text, step->source) < 0)
+        return error_sys(err, "write %s to %s", step->source, step->target);
+    return 0;
+}
+
+static int do_loopback(struct executor *x, const struct step *step, struct error *err)
+{
+    struct ifreq request = { .ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING };
+    autoclose int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+    (void)x, (void)step;
+    if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &request) < 0)
+        return error_sys(err, "bring up loopback");
+    return 0;
+}
+
+static int do_hostname(struct executor *x, const struct step *step, struct error *err)
+{
+    (void)x;
+    return sethostname(step->target, strlen(step->target)) < 0 ? error_sys(err, "set the host name") : 0;
+}
+
+/* The old root is unmounted with everything on it; what we hold of it by descriptor is closed
+ * before a command runs. */
+static int do_pivot(struct executor *x, const struct step *step, struct error *err)
+{
+    (void)step;
+    if (fchdir(x->root) < 0 || sys_pivot_root(".", ".") < 0)
+        return error_sys(err, "change the root");
+    if (umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
+        return error_sys(err, "leave the host's root");
+    return 0;
+}
+
+static int do_verify(struct executor *x, const struct step *step, struct error *err)
+{
+    (void)step;
+    return verify_mounts(x, err);
+}
+
+static int do_landlock(struct executor *x, const struct step *step, struct error *err)
+{
+    (void)step;
+    return landlock_build(x->plan, &x->landlock, err);
+}
+
+static int (*const doers[STEP_COUNT])(struct executor *, const struct step *, struct error *) = {
+    [STEP_ROOT] = do_root,         [STEP_TREE] = do_tree,         [STEP_FILE] = do_file,
+    [STEP_DIRECTORY] = do_directory, [STEP_LINK] = do_link,       [STEP_PROC] = do_mount,
+    [STEP_TMPFS] = do_mount,       [STEP_DEVPTS] = do_mount,      [STEP_DEVICE] = do_device,
+    [STEP_SYSFS] = do_sysfs,       [STEP_MASK] = do_mask,         [STEP_SEAL] = do_seal,
+    [STEP_READONLY] = do_readonly, [STEP_KNOB] = do_knob,         [STEP_LOOPBACK] = do_loopback,
+    [STEP_HOSTNAME] = do_hostname, [STEP_PIVOT] = do_pivot,       [STEP_VERIFY] = do_verify,
+    [STEP_LANDLOCK] = do_landlock,
+};
+
+static bool left_out(const struct plan *plan, const struct step *step)
+{
+#ifdef COVE_UNSAFE
+    const char *at = plan->without ? strstr(plan->without, step->guard) : NULL;
+    size_t len = strlen(step->guard);
+
+    return at && (at == plan->without || at[-1] == ',') && (at[len] == ',' || at[len] == '\0');
+#else
+    (void)plan, (void)step;
+    return false;
+#endif
+}
+
+int executor_run(struct executor *x, enum actor actor, struct error *err)
+{
+    for (size_t i = 0; i < x->plan->steps.len; i++) {
+        const struct step *step = &x->plan->steps.items[i];
+
+        if (step->by != actor || left_out(x->plan, step))
+            continue;
+        if (doers[step->kind](x, step, err) < 0) {
+            if (err->kind == ERROR_SYSTEM)
+                error_hint(err, "this needs %s", step_needs(step->kind));
+            return error_while(err, "step %zu, %s", i + 1, step_name(step->kind));
+        }
+    }
+    return 0;
+}
+
+/* An own tmpfs over the sandbox's directory, in this mount namespace only. */
+static int open_stage(struct executor *x, const char *path, struct error *err)
+{
+    if (mount("tmpfs", sys_fd_path(x->layers).text, "tmpfs", MS_NOSUID | MS_NODEV, "size=1m,mode=755") < 0)
+        return error_sys(err, "mount a stage");
+    x->stage = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return x->stage < 0 ? error_sys(err, "open the stage") : 0;
+}
+
+int executor_open(struct executor *x, struct error *err)
+{
+    autofree char *layers = text_format("%s/sandboxes/%s", x->state, x->id);
+    autofree char *empty = text_format("%s/images/empty", x->state);
+
+    x->root = x->stage = x->landlock = -1;
+    x->layers = open(layers, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    x->empty = open(empty, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    x->null = open("/dev/null", O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (x->layers < 0 || x->empty < 0 || x->null < 0)
+        return error_sys(err, "open the sandbox's directory");
+    return x->userns >= 0 ? open_stage(x, layers, err) : 0;
+}
+
+int executor_adopt(struct executor *x, struct error *err)
+{
+    x->landlock = -1;
+    x->null = open("/dev/null", O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (x->root < 0 || x->null < 0)
+        return error_sys(err, "take over the new root");
+    for (size_t i = 0; i < x->plan->steps.len; i++) {
+        const struct step *step = &x->plan->steps.items[i];
+        bool mounted = step->kind == STEP_ROOT || step->kind == STEP_TREE ||
+                       (step->kind == STEP_FILE && (step->flags & MS_RDONLY));
+
+        if (step->by == BY_MOUNTER && mounted && remember(x, step->target, step->flags) < 0)
+            return error_sys(err, "look at %s", step->target);
+    }
+    return 0;
+}

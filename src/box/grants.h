@@ -1,0 +1,14 @@
+#pragma once
+
+struct error;
+struct host;
+struct spec;
+struct trees;
+
+/* Adds the trees that are visible beside image and workspace: tool roots and package caches
+ * (tables in toolroots.c), files.read, files.write and -v.  Refuses a grant that is a socket,
+ * device or FIFO, a system tree such as /proc, or that encloses or lies in our state directory. */
+int grants_add(const struct spec *spec, const struct host *host, struct trees *trees, struct error *err);
+
+/* Fills tree->hide of all trees from the patterns of spec->hide, by walking them. */
+int grants_hide(const struct spec *spec, struct trees *trees, struct error *err);

@@ -1,0 +1,348 @@
+/* The root of the `host` image, kept below state/images:
+ *
+ *   host -> host-KEY   which one is current
+ *   host-KEY/stamp     who it was made for and what its sources were, see etcfiles.h
+ *   host-KEY/root/     the files
+ *   new-*              one that is being made, or removed
+ *
+ * KEY is a hash of identity and sources, so two starters that make one at the same time make the
+ * same one, and the second throws its own away.  Whoever uses one holds a shared lock on it until
+ * the process ends; whoever makes a new one removes those nobody holds. */
+
+#include "box/image_host.h"
+
+#include "base/array.h"
+#include "base/error.h"
+#include "base/own.h"
+#include "base/text.h"
+#include "box/etcfiles.h"
+#include "box/host.h"
+#include "box/image_files.h"
+#include "box/place.h"
+#include "box/tree.h"
+#include "store/store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+enum {
+    STAMP_MAX = 4 << 20,
+    NAME_SIZE = 32,
+    TRIES = 4, /* /etc may change while it is copied; not that often */
+};
+
+static int open_images(const struct host *host, struct error *err)
+{
+    autofree char *path = text_format("%s/images", host->state);
+    autoclose int fd = -1;
+    struct stat found;
+
+    if (host_make_directories(host, err) < 0)
+        return -1;
+    if (mkdir(path, 0700) < 0 && errno != EEXIST)
+        return error_sys(err, "make %.200s", path);
+    fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &found) < 0)
+        return error_sys(err, "open %.200s", path);
+    if (found.st_uid != geteuid() || (found.st_mode & 022))
+        return error_set(err, ERROR_REFUSED, "%.200s is not ours alone; remove it", path);
+    return steal_fd(&fd);
+}
+
+/* Opens an image and takes a shared lock.  -1 if there is none of that name (any more). */
+static int lock_image(int images, const char *name)
+{
+    autoclose int fd = openat(images, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat held, named;
+
+    if (fd < 0 || flock(fd, LOCK_SH) < 0 || fstat(fd, &held) < 0)
+        return -1;
+    /* Whoever removed it while we waited for the lock renamed it first. */
+    if (fstatat(images, name, &named, AT_SYMLINK_NOFOLLOW) < 0 || held.st_ino != named.st_ino)
+        return -1;
+    return steal_fd(&fd);
+}
+
+static bool read_stamp(int image, struct text *out)
+{
+    autoclose int fd = openat(image, "stamp", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat found;
+
+    if (fd < 0 || fstat(fd, &found) < 0 || found.st_size > STAMP_MAX)
+        return false;
+    autofree char *content = memory_zero((size_t)found.st_size + 1);
+    ssize_t len = read(fd, content, (size_t)found.st_size);
+
+    if (len != found.st_size)
+        return false;
+    text_add_bytes(out, content, (size_t)len);
+    return true;
+}
+
+/* The stamp begins with the identity and its NUL. */
+static bool is_fresh(int image, const struct text *identity, int etc)
+{
+    autotext struct text stamp = TEXT_NONE;
+    size_t skip = identity->len + 1;
+
+    if (!read_stamp(image, &stamp) || stamp.len <= skip || memcmp(stamp.data, text_string(identity), skip) != 0)
+        return false;
+    return etcfiles_unchanged(etc, stamp.data + skip, stamp.len - skip);
+}
+
+/* The lock lives as long as the process, and its children inherit it: a sandbox may still look up
+ * names in the image when everything else about its start is forgotten. */
+static void hold(int *image)
+{
+    static int held = -1;
+
+    own_close(&held);
+    held = steal_fd(image);
+}
+
+/* Finds the current image if it is still right and holds it; false if one has to be made. */
+static bool use_current(int images, const struct text *identity, int etc, char name[NAME_SIZE])
+{
+    ssize_t len = readlinkat(images, "host", name, NAME_SIZE - 1);
+
+    if (len < 0)
+        return false;
+    name[len] = '\0';
+    if (!text_starts(name, "host-") || strchr(name, '/'))
+        return false;
+
+    autoclose int image = lock_image(images, name);
+    if (image < 0 || !is_fresh(image, identity, etc))
+        return false;
+    hold(&image);
+    return true;
+}
+
+static int new_name(char name[NAME_SIZE], struct error *err)
+{
+    uint64_t number;
+
+    if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
+        return error_sys(err, "get random bytes");
+    snprintf(name, NAME_SIZE, "new-%016" PRIx64, number);
+    return 0;
+}
+
+/* Temp file and rename: a reader sees the old stamp or the new one. */
+static int write_stamp(int image, const struct text *stamp, struct error *err)
+{
+    char name[NAME_SIZE];
+
+    if (new_name(name, err) < 0)
+        return -1;
+    autoclose int fd = openat(image, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0 || write(fd, stamp->data, stamp->len) != (ssize_t)stamp->len || renameat(image, name, image, "stamp") < 0)
+        return error_sys(err, "write the stamp of the host image");
+    return 0;
+}
+
+/* What an image is made from, and under which name. */
+struct recipe {
+    const struct host *host;
+    struct etcfiles files;
+    struct text stamp; /* identity, NUL, sources */
+    size_t sources;    /* where those begin */
+    char name[NAME_SIZE];
+};
+
+/* FNV-1a: the sources are root's files, nobody looks for collisions here. */
+static uint64_t hash(uint64_t sum, const char *bytes, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        sum = (sum ^ (unsigned char)bytes[i]) * 0x100000001b3ULL;
+    return sum;
+}
+
+/* The first source is /etc itself, which changes with files that are not shown: it is part of the
+ * stamp, which says when to look again, but not of the name. */
+static int write_recipe(struct recipe *recipe, const struct text *identity, int etc, struct error *err)
+{
+    text_add_bytes(&recipe->stamp, text_string(identity), identity->len + 1);
+    recipe->sources = recipe->stamp.len;
+    if (etcfiles_scan(etc, &recipe->files, &recipe->stamp, err) < 0)
+        return -1;
+
+    const char *stamp = recipe->stamp.data;
+    size_t skip = recipe->sources + strlen(stamp + recipe->sources) + 1;
+    uint64_t sum = hash(0xcbf29ce484222325ULL, stamp, recipe->sources);
+
+    sum = hash(sum, stamp + skip, recipe->stamp.len - skip);
+    snprintf(recipe->name, sizeof recipe->name, "host-%016" PRIx64, sum);
+    return 0;
+}
+
+static int fill(const struct recipe *recipe, int image, int etc, struct error *err)
+{
+    autoclose int root = -1, into = -1;
+
+    if (mkdirat(image, "root", 0755) < 0 || fchmodat(image, "root", 0755, 0) < 0)
+        return error_sys(err, "make a root");
+    root = openat(image, "root", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (root < 0)
+        return error_sys(err, "open the new root");
+    if (image_files_make(recipe->host, root, err) < 0)
+        return -1;
+    into = openat(root, "etc", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (into < 0)
+        return error_sys(err, "open the new /etc");
+    return etcfiles_copy(etc, &recipe->files, into, err);
+}
+
+/* Makes the image under a name of its own, then gives it the one it is found by. */
+static int build(const struct recipe *recipe, int images, int etc, struct error *err)
+{
+    char temporary[NAME_SIZE];
+    struct error ignored;
+
+    if (new_name(temporary, err) < 0)
+        return -1;
+    if (mkdirat(images, temporary, 0700) < 0)
+        return error_sys(err, "make the host image");
+    autoclose int image = openat(images, temporary, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (image < 0 || flock(image, LOCK_EX | LOCK_NB) < 0)
+        return error_sys(err, "lock the host image");
+
+    int result = fill(recipe, image, etc, err);
+    if (result == 0)
+        result = write_stamp(image, &recipe->stamp, err);
+    if (result == 0 && renameat2(images, temporary, images, recipe->name, RENAME_NOREPLACE) == 0)
+        return 0;
+    if (result == 0 && errno != EEXIST)
+        result = error_sys(err, "put the host image in place");
+    (void)store_remove_tree(images, temporary, &ignored);
+    return result;
+}
+
+static int make_current(int images, const char *name, struct error *err)
+{
+    char temporary[NAME_SIZE];
+
+    if (new_name(temporary, err) < 0)
+        return -1;
+    if (symlinkat(name, images, temporary) < 0 || renameat(images, temporary, images, "host") < 0)
+        return error_sys(err, "make the host image current");
+    return 0;
+}
+
+/* Removes an image unless somebody holds it.  It loses its name first, so that nobody who waits
+ * for the lock, and nobody after a crash in the middle, takes a half of it. */
+static void remove_unused(int images, const char *name)
+{
+    autoclose int fd = openat(images, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    char temporary[NAME_SIZE];
+    struct error ignored;
+
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 || new_name(temporary, &ignored) < 0)
+        return;
+    if (renameat(images, name, images, temporary) == 0)
+        (void)store_remove_tree(images, temporary, &ignored);
+}
+
+static void sweep(int images, const char *current)
+{
+    int fd = openat(images, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autoclosedir DIR *entries = fd < 0 ? NULL : fdopendir(fd);
+
+    if (fd >= 0 && !entries)
+        close(fd);
+    for (struct dirent *entry; entries && (entry = readdir(entries));)
+        if ((text_starts(entry->d_name, "host-") || text_starts(entry->d_name, "new-")) &&
+            strcmp(entry->d_name, current) != 0)
+            remove_unused(images, entry->d_name);
+}
+
+static int renew(const struct host *host, const struct text *identity, int images, int etc, struct error *err)
+{
+    struct recipe recipe = { .host = host, .files = ETCFILES_NONE };
+    int result = write_recipe(&recipe, identity, etc, err);
+
+    if (result == 0) {
+        /* The same sources under another date of /etc: only the stamp is new. */
+        autoclose int image = lock_image(images, recipe.name);
+
+        result = image < 0 ? build(&recipe, images, etc, err) : write_stamp(image, &recipe.stamp, err);
+    }
+    if (result == 0)
+        result = make_current(images, recipe.name, err);
+    if (result == 0)
+        sweep(images, recipe.name);
+    etcfiles_free(&recipe.files);
+    text_free(&recipe.stamp);
+    return result;
+}
+
+int image_host_root(const struct host *host, char **out, struct error *err)
+{
+    autoclose int images = open_images(host, err), etc = -1;
+    autotext struct text identity = TEXT_NONE;
+    char name[NAME_SIZE];
+
+    if (images < 0)
+        return -1;
+    etc = open("/etc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (etc < 0)
+        return error_sys(err, "open /etc");
+    image_files_identity(host, &identity);
+    for (int i = 0; i < TRIES; i++) {
+        if (use_current(images, &identity, etc, name)) {
+            *out = text_format("%s/images/%s/root", host->state, name);
+            return 0;
+        }
+        if (renew(host, &identity, images, etc, err) < 0)
+            return error_while(err, "make the host image");
+    }
+    return error_set(err, ERROR_SYSTEM, "/etc changes faster than it can be copied; try again");
+}
+
+/* --- trees over it --------------------------------------------------------------------------- */
+
+static const struct {
+    const char *path;
+    bool needed;
+} system_trees[] = {
+    { "/usr", true },   { "/bin", false },    { "/sbin", false }, { "/lib", false },          { "/lib32", false },
+    { "/lib64", false }, { "/libx32", false }, { "/opt", false },  { "/var/lib/dpkg", false },
+};
+
+static bool is_empty(int dir)
+{
+    int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autoclosedir DIR *entries = fd < 0 ? NULL : fdopendir(fd);
+    int count = 0;
+
+    if (fd >= 0 && !entries)
+        close(fd);
+    while (entries && count <= 2 && readdir(entries))
+        count++;
+    return count <= 2;
+}
+
+int image_host_trees(const struct host *host, struct trees *trees, struct error *err)
+{
+    enum tree_mode mode = host->root ? TREE_COW : TREE_RO;
+
+    for (size_t i = 0; i < ARRAY_LEN(system_trees); i++) {
+        autoplace struct place place = PLACE_NONE;
+        const char *path = system_trees[i].path;
+        /* Where it is a link, the root of the image has the same link. */
+        bool there = place_open(AT_FDCWD, path, &place) == 0 && S_ISDIR(place.stat.st_mode) && strcmp(place.path, path) == 0;
+
+        if (there && !is_empty(place.fd))
+            trees_add(trees, &place, path, mode, TREE_WHY_IMAGE);
+        else if (system_trees[i].needed)
+            return error_set(err, ERROR_UNSUPPORTED, "this machine has no %s to show inside; use --image DIR", path);
+    }
+    return 0;
+}

@@ -1,0 +1,77 @@
+/* The second wall: Landlock rules say again, by file hierarchy, what the mounts say already.  A
+ * mistake in one does not open the other. */
+
+#include "box/execute.h"
+
+#include "base/error.h"
+#include "base/own.h"
+#include "sys/sys.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/landlock.h>
+#include <unistd.h>
+
+/* Newer than the headers that we build with. */
+#ifndef LANDLOCK_ACCESS_FS_REFER
+#define LANDLOCK_ACCESS_FS_REFER (1ULL << 13)
+#endif
+#define ACCESS_TRUNCATE (1ULL << 14)
+#define ACCESS_IOCTL_DEV (1ULL << 15)
+#define SCOPE_ABSTRACT_SOCKET (1ULL << 0)
+#define SCOPE_SIGNAL (1ULL << 1)
+
+struct ruleset {
+    uint64_t files, network, scoped;
+};
+
+static const uint64_t reading = LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
+
+/* Device nodes are never made, not even where writing is allowed. */
+static const uint64_t never = LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_BLOCK;
+
+/* Everything that this version of Landlock can tell apart. */
+static uint64_t handled(int abi)
+{
+    uint64_t all = (LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1;
+
+    if (abi >= 2)
+        all |= LANDLOCK_ACCESS_FS_REFER;
+    if (abi >= 3)
+        all |= ACCESS_TRUNCATE;
+    if (abi >= 5)
+        all |= ACCESS_IOCTL_DEV;
+    return all;
+}
+
+static int allow(int ruleset, const char *path, uint64_t access, struct error *err)
+{
+    autoclose int fd = open(path, O_PATH | O_CLOEXEC);
+
+    if (fd < 0 && errno == ENOENT)
+        return 0; /* an image need not have every directory */
+    if (fd < 0 || sys_landlock_path(ruleset, fd, access) < 0)
+        return error_sys(err, "add a Landlock rule for %s", path);
+    return 0;
+}
+
+int landlock_build(const struct plan *plan, int *out, struct error *err)
+{
+    uint64_t all = handled(plan->landlock_abi);
+    struct ruleset attributes = {
+        .files = all,
+        .scoped = plan->landlock_abi >= 6 ? SCOPE_ABSTRACT_SOCKET | SCOPE_SIGNAL : 0,
+    };
+    size_t size = plan->landlock_abi >= 6 ? sizeof attributes : plan->landlock_abi >= 4 ? 16 : 8;
+    autoclose int ruleset = sys_landlock_create(&attributes, size);
+
+    if (ruleset < 0)
+        return error_sys(err, "make a Landlock ruleset");
+    if (allow(ruleset, "/", reading, err) < 0)
+        return -1;
+    for (size_t i = 0; i < plan->writable.len; i++)
+        if (allow(ruleset, plan->writable.items[i], all & ~never, err) < 0)
+            return -1;
+    *out = steal_fd(&ruleset);
+    return 0;
+}

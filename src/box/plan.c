@@ -1,0 +1,283 @@
+#include "box/plan.h"
+
+#include "base/error.h"
+#include "base/own.h"
+#include "base/text.h"
+#include "box/environment.h"
+#include "box/grants.h"
+#include "box/host.h"
+#include "box/image_host.h"
+#include "box/image_dir.h"
+#include "box/workspace.h"
+#include "init/protocol.h"
+#include "sys/sys.h"
+
+#include <linux/sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+
+static struct step *add(struct plan *plan, enum step_kind kind, enum actor by, const char *guard)
+{
+    struct step *step = array_add(&plan->steps);
+
+    step->kind = kind;
+    step->by = by;
+    step->guard = guard;
+    step->layer = -1;
+    return step;
+}
+
+static struct step *add_at(struct plan *plan, enum step_kind kind, const char *guard, const char *target,
+                           const char *source)
+{
+    struct step *step = add(plan, kind, BY_CLONE, guard);
+
+    step->target = text_copy(target);
+    step->source = source ? text_copy(source) : NULL;
+    return step;
+}
+
+/* Namespaces.  Time has no offsets (they could only be written before the first process), but a
+ * fork of running processes will need one of its own. */
+static void plan_namespaces(struct plan *plan)
+{
+    add(plan, STEP_NAMESPACES, BY_KEEPER, "namespaces");
+    add(plan, STEP_IDS, BY_KEEPER, "ids");
+    plan->namespaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS |
+                       CLONE_NEWCGROUP | CLONE_NEWTIME;
+}
+
+/* The mounter's part: image, then the trees from the outside in, so that a tree inside another
+ * one lies on top of it. */
+static void plan_trees(struct plan *plan)
+{
+    for (size_t i = 0; i < plan->trees.len; i++) {
+        const struct tree *tree = &plan->trees.items[i];
+        enum step_kind kind = i == 0 ? STEP_ROOT : tree->file ? STEP_FILE : STEP_TREE;
+        struct step *step = add(plan, kind, BY_MOUNTER, tree->mode == TREE_RO ? "readonly" : "copy-on-write");
+
+        step->target = text_copy(tree->target);
+        step->source = text_copy(tree->source);
+        step->tree = i;
+        step->flags = MS_NOSUID | MS_NODEV | (tree->mode == TREE_RO ? MS_RDONLY : 0);
+        if (tree->mode == TREE_COW && !tree->file)
+            step->layer = plan->layers++;
+    }
+}
+
+/* What of the kernel's tables is the host's business.  Some of it is unreadable anyway without a
+ * capability: it is hidden nevertheless, so that one wall is not all there is. */
+static const char *const masked[] = {
+    "/proc/acpi",        "/proc/asound",       "/proc/config.gz",   "/proc/interrupts",    "/proc/iomem",
+    "/proc/ioports",     "/proc/kallsyms",     "/proc/kcore",       "/proc/keys",          "/proc/key-users",
+    "/proc/kmsg",        "/proc/kpagecgroup",  "/proc/kpagecount",  "/proc/kpageflags",    "/proc/latency_stats",
+    "/proc/modules",     "/proc/mtrr",         "/proc/sched_debug", "/proc/schedstat",     "/proc/scsi",
+    "/proc/slabinfo",    "/proc/softirqs",     "/proc/sysrq-trigger", "/proc/timer_list",  "/proc/timer_stats",
+    "/proc/tty/driver",  "/proc/vmallocinfo",  "/proc/zoneinfo",    "/proc/pagetypeinfo",  "/proc/diskstats",
+    "/proc/partitions",  "/proc/driver",      "/proc/dynamic_debug", "/proc/allocinfo",
+};
+
+static const char *const sealed[] = { "/proc/sys", "/proc/bus", "/proc/fs", "/proc/irq" };
+
+/* Bounds of our own user namespace.  No namespace can be made inside even if the filter were
+ * gone; inotify instances are counted per user over all namespaces, so a part is left to the
+ * owner's own programs. */
+static const struct {
+    const char *name, *value;
+} knobs[] = {
+    { "user/max_user_namespaces", "0" },  { "user/max_mnt_namespaces", "0" },    { "user/max_pid_namespaces", "0" },
+    { "user/max_net_namespaces", "0" },   { "user/max_ipc_namespaces", "0" },    { "user/max_uts_namespaces", "0" },
+    { "user/max_cgroup_namespaces", "0" }, { "user/max_time_namespaces", "0" }, { "user/max_inotify_instances", "96" },
+};
+
+/* The knobs come late: a detached copy of a mount lies in a mount namespace of its own, so after
+ * they are set no step can make one. */
+static void plan_proc_rest(struct plan *plan)
+{
+    for (size_t i = 0; i < ARRAY_LEN(knobs); i++) {
+        autofree char *target = text_format("/proc/sys/%s", knobs[i].name);
+
+        add_at(plan, STEP_KNOB, "knobs", target, knobs[i].value)->mode = STEP_MODE_OPTIONAL;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(masked); i++)
+        add_at(plan, STEP_MASK, "masks", masked[i], NULL)->mode = STEP_MODE_OPTIONAL;
+    for (size_t i = 0; i < ARRAY_LEN(sealed); i++) {
+        struct step *step = add_at(plan, STEP_SEAL, "seals", sealed[i], NULL);
+
+        step->flags = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC;
+        step->mode = STEP_MODE_OPTIONAL;
+    }
+}
+
+static void plan_dev(struct plan *plan)
+{
+    static const char *const nodes[] = { "null", "zero", "full", "random", "urandom", "tty" };
+    static const struct {
+        const char *name, *to;
+    } links[] = { { "/dev/fd", "/proc/self/fd" },   { "/dev/stdin", "/proc/self/fd/0" }, { "/dev/stdout", "/proc/self/fd/1" },
+                  { "/dev/stderr", "/proc/self/fd/2" }, { "/dev/ptmx", "pts/ptmx" },        { "/dev/core", "/proc/kcore" } };
+
+    add_at(plan, STEP_TMPFS, "dev", "/dev", "mode=755,size=1m")->flags = MS_NOSUID | MS_NOEXEC;
+    for (size_t i = 0; i < ARRAY_LEN(nodes); i++) {
+        autofree char *node = text_format("/dev/%s", nodes[i]);
+
+        add_at(plan, STEP_DEVICE, "dev", node, node)->flags = MS_NOSUID | MS_NOEXEC;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(links); i++)
+        add_at(plan, STEP_LINK, "dev", links[i].name, links[i].to);
+    add_at(plan, STEP_DEVPTS, "dev", "/dev/pts", "newinstance,ptmxmode=0666,mode=620,max=256")->flags =
+        MS_NOSUID | MS_NOEXEC;
+    add_at(plan, STEP_TMPFS, "dev", "/dev/shm", "mode=1777")->flags = MS_NOSUID | MS_NODEV;
+}
+
+/* Enough of /sys for run-times that size themselves by it, and nothing about devices. */
+static void plan_sys(struct plan *plan)
+{
+    static const char *const shown[] = { "/sys/devices/system/cpu", "/sys/devices/system/node",
+                                         "/sys/kernel/mm/transparent_hugepage" };
+
+    add_at(plan, STEP_TMPFS, "sys", "/sys", "mode=755,size=64k")->flags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
+    for (size_t i = 0; i < ARRAY_LEN(shown); i++) {
+        struct step *step = add_at(plan, STEP_SYSFS, "sys", shown[i], shown[i]);
+
+        step->flags = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC;
+        step->mode = STEP_MODE_OPTIONAL;
+    }
+    add_at(plan, STEP_READONLY, "sys", "/sys", NULL)->flags = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC;
+}
+
+static void plan_clone(struct plan *plan)
+{
+    add_at(plan, STEP_PROC, "proc", "/proc", NULL)->flags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
+    plan_dev(plan);
+    plan_sys(plan);
+    add_at(plan, STEP_TMPFS, "run", "/run", "mode=755,size=64m")->flags = MS_NOSUID | MS_NODEV;
+    plan_proc_rest(plan);
+    add_at(plan, STEP_LOOPBACK, "network", "lo", NULL);
+    add_at(plan, STEP_HOSTNAME, "hostname", plan->hostname, NULL);
+    add(plan, STEP_PIVOT, BY_CLONE, "pivot");
+    add(plan, STEP_VERIFY, BY_CLONE, "verify");
+    if (plan->landlock_abi > 0)
+        add(plan, STEP_LANDLOCK, BY_CLONE, "landlock");
+    add(plan, STEP_CAPABILITIES, BY_COMMAND, "capabilities");
+    add(plan, STEP_FILTER, BY_COMMAND, "seccomp");
+}
+
+/* Landlock, the second wall: on the host image a command may write where its own things are and
+ * nowhere else, whatever the mounts say.  An image of the user's is copy on write as a whole. */
+static void plan_writable(struct plan *plan, const struct host *host)
+{
+    static const char *const places[] = { "/tmp", "/var/tmp", "/var/cache", "/var/log", "/run", "/dev", "/proc",
+                                          "/mnt", "/srv",     "/media" };
+
+    if (!plan->host_image || (plan->start_flags & START_ROOT)) {
+        strings_add(&plan->writable, "/");
+        return;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(places); i++)
+        strings_add(&plan->writable, places[i]);
+    strings_add(&plan->writable, host->home);
+    for (size_t i = 1; i < plan->trees.len; i++)
+        if (plan->trees.items[i].mode == TREE_COW)
+            strings_add(&plan->writable, plan->trees.items[i].target);
+}
+
+static int by_target(const void *a, const void *b)
+{
+    return strcmp(((const struct tree *)a)->target, ((const struct tree *)b)->target);
+}
+
+/* Parents first: a path sorts before everything below it. */
+static void sort_trees(struct trees *trees)
+{
+    qsort(trees->items + 1, trees->len - 1, sizeof *trees->items, by_target);
+}
+
+static int plan_image(struct plan *plan, const struct spec *spec, const struct host *host, struct error *err)
+{
+    plan->host_image = strcmp(spec->image, "host") == 0;
+    if (!plan->host_image)
+        return image_dir_trees(spec->image, host, &plan->trees, err);
+
+    autofree char *root = NULL;
+
+    if (image_host_root(host, &root, err) < 0)
+        return error_while(err, "prepare the host image");
+    if (image_dir_add(root, "image", host, &plan->trees, err) < 0 ||
+        image_host_trees(host, &plan->trees, err) < 0)
+        return error_while(err, "prepare the host image");
+
+    /* System trees can be written to (copy on write) only by root in the box: everybody else
+     * starts faster without those layers and could not use them. */
+    for (size_t i = 1; i < plan->trees.len; i++)
+        plan->trees.items[i].mode = plan->start_flags & START_ROOT ? TREE_COW : TREE_RO;
+    return 0;
+}
+
+static uint32_t start_flags(const struct spec *spec, const struct host *host, const struct ids *ids)
+{
+    uint32_t flags = spec->profile == PROFILE_STRICT ? START_STRICT : 0;
+    bool root = spec->user && strcmp(spec->user, "root") == 0;
+
+    (void)host;
+    if (root)
+        flags |= ids->shifted || ids->rows > 1 ? START_ROOT : START_FAKEROOT;
+    return flags;
+}
+
+static void plan_command(struct plan *plan, const struct spec *spec, const struct host *host)
+{
+    environment_build(spec, host, &plan->env);
+    if (spec->command.len)
+        strings_copy(&plan->argv, &spec->command);
+    else
+        strings_add(&plan->argv, host->shell);
+}
+
+static void move_trees(struct trees *from, struct trees *to)
+{
+    for (size_t i = 0; i < from->len; i++)
+        *array_add(to) = from->items[i];
+    from->len = 0;
+}
+
+int plan_build(const struct spec *spec, const struct host *host, const struct workspace *workspace,
+               struct trees *trees, struct plan *plan, struct error *err)
+{
+    *plan = (struct plan){ .hostname = text_copy(spec->hostname), .landlock_abi = sys_landlock_abi() };
+    if (ids_choose(spec, host, &plan->ids, err) < 0)
+        return -1;
+    plan->start_flags = start_flags(spec, host, &plan->ids);
+    plan_namespaces(plan);
+    if (plan_image(plan, spec, host, err) < 0)
+        return -1;
+    move_trees(trees, &plan->trees);
+    if (grants_add(spec, host, &plan->trees, err) < 0 || grants_hide(spec, &plan->trees, err) < 0)
+        return -1;
+    sort_trees(&plan->trees);
+    plan->workspace = text_copy(workspace->root);
+    plan->cwd = text_copy(spec->cwd ? spec->cwd : workspace->cwd);
+    plan_trees(plan);
+    plan_clone(plan);
+    plan_writable(plan, host);
+    plan_command(plan, spec, host);
+    return 0;
+}
+
+void plan_free(struct plan *plan)
+{
+    for (size_t i = 0; i < plan->steps.len; i++) {
+        free(plan->steps.items[i].target);
+        free(plan->steps.items[i].source);
+    }
+    free(plan->steps.items);
+    trees_free(&plan->trees);
+    strings_free(&plan->writable);
+    strings_free(&plan->argv);
+    strings_free(&plan->env);
+    free(plan->cwd);
+    free(plan->workspace);
+    free(plan->hostname);
+    *plan = (struct plan){ 0 };
+}

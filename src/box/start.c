@@ -1,0 +1,212 @@
+/* From a plan to a running PID 1, seen from the keeper. */
+
+#include "base/error.h"
+#include "base/own.h"
+#include "base/text.h"
+#include "box/box.h"
+#include "box/clone.h"
+#include "box/execute.h"
+#include "box/host.h"
+#include "box/init_program.h"
+#include "init/protocol.h"
+#include "init/wire.h"
+#include "sys/sys.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int write_map(pid_t pid, const char *file, const struct id_row *rows, size_t count, struct error *err)
+{
+    autofree char *path = text_format("/proc/%d/%s", pid, file);
+    autotext struct text content = TEXT_NONE;
+
+    for (size_t i = 0; i < count; i++)
+        text_addf(&content, "%u %u %u\n", rows[i].inside, rows[i].outside, rows[i].count);
+    return sys_write_file(AT_FDCWD, path, text_string(&content)) < 0 ? error_sys(err, "write %s", file) : 0;
+}
+
+/* newuidmap and newgidmap are setuid programs of the system, which check /etc/subuid for us. */
+static int run_map_helper(const char *program, pid_t pid, const struct id_row *rows, struct error *err)
+{
+    autostrings struct strings argv = STRINGS_NONE;
+    char *none[] = { NULL };
+    int status = -1;
+
+    strings_add(&argv, program);
+    strings_take(&argv, text_format("%d", pid));
+    for (size_t i = 0; i < 2; i++) {
+        strings_take(&argv, text_format("%u", rows[i].inside));
+        strings_take(&argv, text_format("%u", rows[i].outside));
+        strings_take(&argv, text_format("%u", rows[i].count));
+    }
+
+    pid_t child = vfork();
+    if (child == 0) {
+        execve(program, argv.items, none);
+        _exit(127);
+    }
+    if (child < 0 || waitpid(child, &status, 0) < 0)
+        return error_sys(err, "run %s", program);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+        return error_set(err, ERROR_UNSUPPORTED, "%s refused the ids of /etc/subuid and /etc/subgid", program);
+    return 0;
+}
+
+static int map_ids(const struct ids *ids, pid_t pid, struct error *err)
+{
+    if (ids->helpers) {
+        if (run_map_helper("/usr/bin/newuidmap", pid, ids->uids, err) < 0)
+            return -1;
+        return run_map_helper("/usr/bin/newgidmap", pid, ids->gids, err);
+    }
+    if (write_map(pid, "uid_map", ids->uids, ids->rows, err) < 0)
+        return -1;
+    return write_map(pid, "gid_map", ids->gids, ids->rows, err);
+}
+
+static int wake_clone(int go, const int *fds, size_t count, struct error *err)
+{
+    struct message message = { .kind = MESSAGE_READY };
+
+    return wire_send(go, &message, fds, count) < 0 ? error_sys(err, "wake the clone") : 0;
+}
+
+/* In a child of the keeper that has the host's rights: enters the clone's mount namespace, and
+ * only that, and assembles the root there. */
+static _Noreturn void mounter_main(const struct clone_context *context, pid_t pid, int go, int report)
+{
+    struct executor x = { .plan = context->plan, .state = context->host->state, .id = context->id };
+    autofree char *mounts = text_format("/proc/%d/ns/mnt", pid), *users = text_format("/proc/%d/ns/user", pid);
+    int namespace = open(mounts, O_RDONLY | O_CLOEXEC);
+    struct error err = { 0 };
+
+    x.userns = open(users, O_RDONLY | O_CLOEXEC);
+    umask(0);
+    if (namespace < 0 || x.userns < 0 || setns(namespace, CLONE_NEWNS) < 0)
+        error_sys(&err, "enter the sandbox's mount namespace");
+    else if (executor_open(&x, &err) == 0 && executor_run(&x, BY_MOUNTER, &err) == 0 &&
+             wake_clone(go, &x.root, 1, &err) == 0)
+        _exit(0);
+    (void)!write(report, &err, sizeof err);
+    _exit(125);
+}
+
+static int run_mounter(const struct clone_context *context, pid_t pid, int go, struct error *err)
+{
+    autoclose int in = -1, out = -1;
+    int fds[2], status;
+
+    if (pipe2(fds, O_CLOEXEC) < 0)
+        return error_sys(err, "make a pipe");
+    in = fds[0];
+    out = fds[1];
+
+    pid_t mounter = fork();
+    if (mounter == 0)
+        mounter_main(context, pid, go, out);
+    close(steal_fd(&out));
+    if (mounter < 0)
+        return error_sys(err, "fork the mounter");
+    while (waitpid(mounter, &status, 0) < 0 && errno == EINTR)
+        continue;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        return 0;
+    if (read(in, err, sizeof *err) != (ssize_t)sizeof *err)
+        return error_set(err, ERROR_SYSTEM, "the process that assembles the root died");
+    return -1;
+}
+
+/* Root, or a user with subordinate ids: the parent maps ids and root also mounts. */
+static int finish_from_outside(const struct clone_context *context, pid_t pid, int go, struct error *err)
+{
+    if (map_ids(&context->plan->ids, pid, err) < 0)
+        return error_while(err, "map ids");
+    if (context->plan->ids.shifted)
+        return run_mounter(context, pid, go, err);
+    return wake_clone(go, NULL, 0, err);
+}
+
+struct pairs {
+    int init[2], spawn[2], go[2];
+};
+
+static void close_pairs(struct pairs *pairs)
+{
+    int *const all[] = { pairs->init, pairs->spawn, pairs->go };
+
+    for (size_t i = 0; i < ARRAY_LEN(all); i++)
+        for (int side = 0; side < 2; side++)
+            if (all[i][side] >= 0)
+                close(all[i][side]);
+}
+
+static int open_pairs(struct pairs *pairs, struct error *err)
+{
+    *pairs = (struct pairs){ { -1, -1 }, { -1, -1 }, { -1, -1 } };
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pairs->init) < 0 ||
+        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pairs->spawn) < 0 ||
+        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pairs->go) < 0)
+        return error_sys(err, "make sockets");
+    return 0;
+}
+
+static int clone_failed(struct error *err)
+{
+    error_sys(err, "step 1, namespaces: clone into new namespaces");
+    return error_hint(err, "this needs %s", step_needs(STEP_NAMESPACES));
+}
+
+int box_start(const struct plan *plan, const struct host *host, const char *id, struct box *out, struct error *err)
+{
+    __attribute__((cleanup(close_pairs))) struct pairs pairs;
+    autoclose int program = sys_sealed_memfd("cove-init", init_program, init_program_size);
+    bool outside = plan->ids.shifted || plan->ids.helpers;
+    struct box box = BOX_NONE;
+
+    if (open_pairs(&pairs, err) < 0)
+        return -1;
+    if (program < 0)
+        return error_sys(err, "make a memfd for the program of PID 1");
+
+    struct clone_context context = { plan, host, id, pairs.init[1], pairs.spawn[1], program, outside ? pairs.go[0] : -1 };
+
+    box.pid = sys_clone(plan->namespaces, &box.pidfd);
+    if (box.pid == 0) {
+        close(pairs.go[1]); /* else the clone would wait for itself when the keeper dies */
+        close(pairs.init[0]);
+        close(pairs.spawn[0]);
+        clone_main(&context);
+    }
+    if (box.pid < 0)
+        return clone_failed(err);
+    if (outside && finish_from_outside(&context, box.pid, pairs.go[1], err) < 0) {
+        box_end(&box);
+        return -1;
+    }
+    box.init_fd = steal_fd(&pairs.init[0]);
+    box.spawn_fd = steal_fd(&pairs.spawn[0]);
+    *out = box;
+    return 0;
+}
+
+void box_end(struct box *box)
+{
+    if (box->pidfd >= 0) {
+        sys_pidfd_kill(box->pidfd, SIGKILL);
+        while (box->pid > 0 && waitpid(box->pid, NULL, 0) < 0 && errno == EINTR)
+            continue;
+        close(box->pidfd);
+    }
+    if (box->init_fd >= 0)
+        close(box->init_fd);
+    if (box->spawn_fd >= 0)
+        close(box->spawn_fd);
+    *box = BOX_NONE;
+}

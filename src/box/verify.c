@@ -1,0 +1,64 @@
+/* Reads the mounts back before a command runs.  What counts is the kernel's own list: each mount
+ * that was made must be in it with its flags, and nothing else may be. */
+
+#include "box/execute.h"
+
+#include "base/error.h"
+#include "base/text.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+
+static const struct {
+    const char *name;
+    uint64_t flag;
+} flag_names[] = { { "ro", MS_RDONLY }, { "nosuid", MS_NOSUID }, { "nodev", MS_NODEV }, { "noexec", MS_NOEXEC } };
+
+/* True if the comma-separated `options` have `name` among them. */
+static bool has_option(const char *options, const char *name)
+{
+    size_t len = strlen(name);
+
+    for (const char *at = options; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+        if (strncmp(at, name, len) == 0 && (at[len] == ',' || at[len] == '\0'))
+            return true;
+    return false;
+}
+
+static int check_line(const struct executor *x, char *line, size_t *seen, struct error *err)
+{
+    char place[512], options[256];
+    uint64_t id;
+
+    if (sscanf(line, "%" SCNu64 " %*u %*s %*s %511s %255s", &id, place, options) != 3)
+        return error_set(err, ERROR_SYSTEM, "a line of mountinfo cannot be read: %.100s", line);
+    for (size_t i = 0; i < x->mount_count; i += 2) {
+        if (x->mounts[i] != id)
+            continue;
+        for (size_t f = 0; f < ARRAY_LEN(flag_names); f++)
+            if ((x->mounts[i + 1] & flag_names[f].flag) && !has_option(options, flag_names[f].name))
+                return error_set(err, ERROR_REFUSED, "the mount at %s is not %s", place, flag_names[f].name);
+        (*seen)++;
+        return 0;
+    }
+    return error_set(err, ERROR_REFUSED, "there is a mount at %s that is not in the plan", place);
+}
+
+int verify_mounts(const struct executor *x, struct error *err)
+{
+    FILE *lines = fopen("/proc/self/mountinfo", "re");
+    char line[8192];
+    size_t seen = 0;
+    int result = 0;
+
+    if (!lines)
+        return error_sys(err, "open /proc/self/mountinfo");
+    while (result == 0 && fgets(line, sizeof line, lines))
+        result = check_line(x, line, &seen, err);
+    fclose(lines);
+    if (result == 0 && seen != x->mount_count / 2)
+        return error_set(err, ERROR_REFUSED, "%zu mounts were made, %zu are there", x->mount_count / 2, seen);
+    return result;
+}

@@ -1,0 +1,26 @@
+#pragma once
+
+#include "box/host.h"
+#include "box/tree.h"
+#include "box/workspace.h"
+#include "cli/options.h"
+
+/* What every command about a sandbox-to-be starts from: who we are, what was asked for, what the
+ * layers of policy left of it, and where the work tree is. */
+struct context {
+    struct options options;
+    struct host host;
+    struct spec spec;
+    struct spec_origins origins;
+    struct workspace workspace;
+    struct trees trees; /* the workspace's */
+};
+
+#define CONTEXT_NONE ((struct context){ 0 })
+
+void context_free(struct context *context);
+
+/* Reads host, policy and workspace after the options were parsed.  Policy is fixed by
+ * administrator and owner before a byte of the repository is read; what the repository says can
+ * only narrow it. */
+int context_read(struct context *context, struct error *err);

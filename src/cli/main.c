@@ -1,0 +1,75 @@
+#include "base/array.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/completion.h"
+#include "cli/help.h"
+#include "cli/policy.h"
+#include "cli/run.h"
+#include "cli/say.h"
+#include "cli/version.h"
+#include "keeper/keeper.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* A command is a row here and a file of its own. */
+const struct command commands[] = {
+    { .name = "run",
+      .summary = "run a command in a new sandbox",
+      .usage = "[OPTIONS] [--] [COMMAND [ARG...]]",
+      .description =
+          "Runs COMMAND, or your shell, in a sandbox of its own: it sees this machine's programs, the work tree around "
+          "the current directory, and nothing else of yours. It has no network. What it writes goes to a layer of its "
+          "own, the files outside stay as they are.\n\n"
+          "The exit code is the command's; 128+N if signal N ended it, 124 if --timeout did, 126 if it could not be "
+          "run, 127 if it was not found, 125 if Cove itself failed.",
+      .rows = options_of_run,
+      .spec = true,
+      .run = cli_run },
+    { .name = "policy",
+      .summary = "show which policy holds here, and who said so",
+      .usage = "show [OPTIONS]",
+      .rows = options_of_policy,
+      .spec = true,
+      .run = cli_policy },
+    { .name = "completion",
+      .summary = "print a completion script for bash, zsh or fish",
+      .usage = "bash|zsh|fish",
+      .run = completion_main },
+    { .name = "help", .summary = "print help about a command", .usage = "[COMMAND]", .run = help_main },
+    { .name = "version", .summary = "print the version", .usage = "[--json]", .rows = options_of_version, .run = cli_version },
+    { .name = "docs", .summary = "write the generated documents", .usage = "WHAT", .hidden = true, .run = docs_main },
+};
+const size_t commands_len = ARRAY_LEN(commands);
+
+static int unknown(const char *name)
+{
+    const char *meant = command_suggest(name);
+    struct error err;
+
+    error_set(&err, ERROR_INVALID, "there is no command `%s`", name);
+    if (meant)
+        error_hint(&err, "did you mean `cove %s`?", meant);
+    else
+        error_hint(&err, "`cove help` lists them");
+    return say_error(&err);
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const spellings[][2] = { { "--help", "help" }, { "-h", "help" }, { "--version", "version" } };
+    const char *name = argc > 1 ? argv[1] : "help";
+    struct error err;
+
+    if (keeper_stdio_guard(&err) < 0)
+        return EXIT_OWN_ERROR;
+    for (size_t i = 0; i < ARRAY_LEN(spellings); i++)
+        if (strcmp(name, spellings[i][0]) == 0)
+            name = spellings[i][1];
+
+    const struct command *command = command_find(name);
+    if (!command)
+        return unknown(name);
+    return argc > 1 ? command->run(command, argc - 1, argv + 1) : command->run(command, 1, (char *[]){ argv[0], NULL });
+}

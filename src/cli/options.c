@@ -1,0 +1,244 @@
+#include "cli/options.h"
+
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "spec/node.h"
+#include "spec/suggest.h"
+
+#include <string.h>
+
+#define RUN_AT(member) .at = offsetof(struct run_options, member)
+
+const struct option_row option_help = { "help", 'h', NULL, "Show this help", OPTION_BOOL, RUN_AT(help) };
+
+const struct option_row options_of_run[] = {
+    { "summary", 0, "WHEN", "Tell afterwards what happened, on standard error: auto (if that is a terminal), always or "
+                            "never", OPTION_CHOICE, RUN_AT(summary), { "auto", "always", "never" } },
+    { "quiet", 'q', NULL, "Say nothing but errors; the same as --summary never", OPTION_BOOL, RUN_AT(quiet) },
+    { "report", 0, "FILE", "Write all that happened to FILE as JSON", OPTION_STRING, RUN_AT(report) },
+    { "explain", 0, NULL, "Name the system calls that were refused, and why", OPTION_BOOL, RUN_AT(explain) },
+    { "print-plan", 0, NULL, "Show the steps that set the sandbox up, and stop", OPTION_BOOL, RUN_AT(print_plan) },
+    { "dry-run", 0, NULL, "Check everything, start nothing", OPTION_BOOL, RUN_AT(dry_run) },
+    { "json", 0, NULL, "With --print-plan or --dry-run: as JSON", OPTION_BOOL, RUN_AT(json) },
+    { NULL },
+};
+
+void options_free(struct options *options)
+{
+    spec_request_free(&options->spec);
+    strings_free(&options->words);
+    *options = OPTIONS_NONE;
+}
+
+/* The tables as one */
+
+static struct option of_row(const struct option_row *row)
+{
+    return (struct option){ .name = row->name,
+                            .argument = row->argument,
+                            .help = row->help,
+                            .choices = row->choices[0] ? row->choices : NULL,
+                            .letter = row->letter,
+                            .row = row };
+}
+
+static struct option of_flag(const struct flag *flag, const struct field *field)
+{
+    return (struct option){ .name = flag->name,
+                            .argument = flag->argument,
+                            .help = flag->help,
+                            .choices = field && flag->argument && field->choices[0] ? field->choices : NULL,
+                            .letter = flag->letter,
+                            .field = field,
+                            .flag = flag };
+}
+
+/* The flag at place `index`, fields' first, then those of no field. */
+static bool spec_flag_at(size_t index, struct option *out)
+{
+    for (size_t i = 0; i < FIELD_COUNT; i++) {
+        for (size_t j = 0; j < FIELD_FLAGS; j++) {
+            if (!fields[i].flags[j].name || index--)
+                continue;
+            *out = of_flag(&fields[i].flags[j], &fields[i]);
+            return true;
+        }
+    }
+    if (index >= source_flags_len)
+        return false;
+    *out = of_flag(&source_flags[index], NULL);
+    return true;
+}
+
+bool option_at(const struct command *command, size_t index, struct option *out)
+{
+    size_t spec_flags = 0, rows = 0;
+
+    while (command->spec && spec_flag_at(spec_flags, out))
+        spec_flags++;
+    if (index < spec_flags)
+        return spec_flag_at(index, out);
+    index -= spec_flags;
+    while (command->rows && command->rows[rows].name)
+        rows++;
+    if (index < rows)
+        *out = of_row(&command->rows[index]);
+    else if (index == rows)
+        *out = of_row(&option_help);
+    return index <= rows;
+}
+
+static bool find_name(const struct command *command, const char *name, size_t len, struct option *out)
+{
+    for (size_t i = 0; option_at(command, i, out); i++)
+        if (strlen(out->name) == len && memcmp(out->name, name, len) == 0)
+            return true;
+    return false;
+}
+
+static bool find_letter(const struct command *command, char letter, struct option *out)
+{
+    for (size_t i = 0; option_at(command, i, out); i++)
+        if (out->letter == letter)
+            return true;
+    return false;
+}
+
+/* Parsing */
+
+/* Where the parser stands. */
+struct parsing {
+    const struct command *command;
+    char **argv;
+    int argc, at; /* argv[at] is the next word */
+    struct options *out;
+    struct error *err;
+};
+
+static int unknown_option(const struct parsing *parsing, const char *word)
+{
+    autotext struct text shown = TEXT_NONE;
+    struct suggest near = SUGGEST_NONE;
+    struct option option;
+    size_t len = strcspn(word, "=");
+    char name[64] = "";
+
+    node_show_text(word, &shown);
+    error_set(parsing->err, ERROR_INVALID, "%s is no option of cove %s", text_string(&shown),
+              parsing->command->name);
+    if (text_starts(word, "--") && len - 2 < sizeof name)
+        memcpy(name, word + 2, len - 2);
+    for (size_t i = 0; *name && option_at(parsing->command, i, &option); i++)
+        suggest_offer(&near, name, option.name);
+    if (near.best)
+        return error_hint(parsing->err, "did you mean --%s?", near.best);
+    return error_hint(parsing->err, "cove %s --help lists them", parsing->command->name);
+}
+
+static int set_choice(const struct parsing *parsing, const struct option *option, const char *value)
+{
+    autotext struct text shown = TEXT_NONE, names = TEXT_NONE;
+    struct suggest near = SUGGEST_NONE;
+
+    for (unsigned i = 0; i < OPTION_CHOICES && option->row->choices[i]; i++) {
+        if (strcmp(value, option->row->choices[i]) == 0) {
+            *(unsigned *)((char *)&parsing->out->run + option->row->at) = i;
+            return 0;
+        }
+        text_addf(&names, "%s%s", i ? ", " : "", option->row->choices[i]);
+        suggest_offer(&near, value, option->row->choices[i]);
+    }
+    node_show_text(value, &shown);
+    error_set(parsing->err, ERROR_INVALID, "--%s: %s must be one of %s", option->name, text_string(&shown),
+              text_string(&names));
+    return near.best ? error_hint(parsing->err, "did you mean %s?", near.best) : -1;
+}
+
+static int use(const struct parsing *parsing, const struct option *option, const char *value)
+{
+    struct options *out = parsing->out;
+
+    if (option->flag) {
+        *array_add(&out->spec) = (struct flag_use){ option->flag, option->field, value };
+        return 0;
+    }
+    switch (option->row->type) {
+    case OPTION_BOOL:
+        *(bool *)((char *)&out->run + option->row->at) = true;
+        return 0;
+    case OPTION_STRING:
+        *(const char **)((char *)&out->run + option->row->at) = value;
+        return 0;
+    case OPTION_CHOICE:
+        return set_choice(parsing, option, value);
+    }
+    return -1;
+}
+
+/* `attached` is the value that stood in the same word, or NULL. */
+static int use_with_value(struct parsing *parsing, const struct option *option, const char *attached)
+{
+    if (!option->argument && attached)
+        return error_set(parsing->err, ERROR_INVALID, "--%s takes no value", option->name);
+    if (!option->argument)
+        return use(parsing, option, NULL);
+    if (attached)
+        return use(parsing, option, attached);
+    if (parsing->at >= parsing->argc)
+        return error_set(parsing->err, ERROR_INVALID, "--%s needs a value: --%s %s", option->name, option->name,
+                         option->argument);
+    return use(parsing, option, parsing->argv[parsing->at++]);
+}
+
+static int parse_long(struct parsing *parsing, const char *word)
+{
+    struct option option;
+    size_t len = strcspn(word + 2, "=");
+
+    if (!find_name(parsing->command, word + 2, len, &option))
+        return unknown_option(parsing, word);
+    return use_with_value(parsing, &option, word[2 + len] ? word + 3 + len : NULL);
+}
+
+/* -it, -eKEY=VALUE, -e KEY=VALUE. */
+static int parse_letters(struct parsing *parsing, const char *word)
+{
+    for (const char *at = word + 1; *at; at++) {
+        struct option option;
+
+        if (!find_letter(parsing->command, *at, &option))
+            return unknown_option(parsing, word);
+        if (option.argument)
+            return use_with_value(parsing, &option, at[1] ? at + 1 : NULL);
+        if (use(parsing, &option, NULL) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int options_parse(const struct command *command, int argc, char **argv, struct options *out, struct error *err)
+{
+    struct parsing parsing = { command, argv, argc, 1, out, err };
+
+    *out = OPTIONS_NONE;
+    while (parsing.at < argc) {
+        const char *word = argv[parsing.at];
+
+        if (word[0] != '-' || !word[1])
+            break;
+        parsing.at++;
+        if (strcmp(word, "--") == 0)
+            break;
+        if ((word[1] == '-' ? parse_long : parse_letters)(&parsing, word) < 0) {
+            options_free(out);
+            return -1;
+        }
+    }
+    for (int i = parsing.at; i < argc; i++) {
+        strings_add(&out->words, argv[i]);
+        if (command->spec)
+            strings_add(&out->spec.command, argv[i]);
+    }
+    return 0;
+}

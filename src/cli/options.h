@@ -1,0 +1,100 @@
+#pragma once
+
+/* Reads the command line of one command by its table.
+ *
+ *     struct options options = OPTIONS_NONE;
+ *     struct spec_origins origins = SPEC_ORIGINS_NONE;
+ *     struct spec spec;
+ *     char *owner_file = NULL;
+ *     struct spec_sources sources;
+ *
+ *     if (options_parse(command, argc, argv, &options, err) < 0)    exit code 125
+ *         ...
+ *     if (options.run.help)                                         help_command(command, &text)
+ *         ...
+ *     spec_sources_usual(&sources, host.home, host.cwd, host.uid, host.environ, &owner_file);
+ *     if (spec_read(&options.spec, &sources, &spec, &origins, err) < 0)
+ *         ...
+ *     workspace_find(...); spec_narrow_by_repository(&spec, workspace_fd, root, &origins, err);
+ *
+ * Rules: options stand before the first word that is none, and before `--`; `--flag value` and
+ * `--flag=value`, `-f value` and `-fvalue`; short ones without a value can be joined (-it). */
+
+#include "spec/read.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct command;
+struct error;
+struct text;
+
+enum summary { SUMMARY_AUTO, SUMMARY_ALWAYS, SUMMARY_NEVER };
+
+/* What is said on the command line and is no part of the sandbox itself. */
+struct run_options {
+    bool help;
+    bool json;
+    bool quiet;
+    bool dry_run;
+    bool print_plan;
+    bool explain;
+    bool force;
+    bool all;
+    enum summary summary;
+    const char *report; /* file for the report as JSON; NULL: none */
+    const char *name;
+};
+
+/* How an option_row changes struct run_options. */
+enum option_type {
+    OPTION_BOOL,   /* sets a bool */
+    OPTION_CHOICE, /* sets an enum to the place of the word in `choices` */
+    OPTION_STRING, /* borrows the word */
+};
+
+enum { OPTION_CHOICES = 4 };
+
+/* One option that is no field of the spec. */
+struct option_row {
+    const char *name; /* without the dashes; NULL ends the table */
+    char letter;
+    const char *argument; /* its name in help; NULL: takes none */
+    const char *help;
+    enum option_type type;
+    size_t at; /* offset in struct run_options */
+    const char *choices[OPTION_CHOICES];
+};
+
+/* Every command has it without naming it: -h, --help. */
+extern const struct option_row option_help;
+
+/* The own options of `cove run`. */
+extern const struct option_row options_of_run[];
+
+struct options {
+    struct run_options run;
+    struct spec_request spec; /* flags of fields; `command` has the words after the options */
+    struct strings words;     /* the words after the options, for every other command */
+};
+
+#define OPTIONS_NONE ((struct options){ 0 })
+#define autooptions __attribute__((cleanup(options_free)))
+
+void options_free(struct options *options);
+
+/* argv[0] is the command's name and is skipped.  Strings in `out` point into argv. */
+int options_parse(const struct command *command, int argc, char **argv, struct options *out, struct error *err);
+
+/* One option of a command, whichever table it comes from. */
+struct option {
+    const char *name, *argument, *help;
+    const char *const *choices; /* ends with NULL; NULL: free text */
+    char letter;
+    const struct field *field; /* of the spec, or NULL */
+    const struct flag *flag;   /* of the spec, or NULL */
+    const struct option_row *row;
+};
+
+/* The option at place `index` of the command, own ones first, --help last; false past the end. */
+bool option_at(const struct command *command, size_t index, struct option *out);

@@ -1,0 +1,53 @@
+#include "cli/policy.h"
+
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/context.h"
+#include "cli/say.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+const struct option_row options_of_policy[] = {
+    { .name = "json", .help = "print JSON", .type = OPTION_BOOL, .at = offsetof(struct run_options, json) },
+    { .name = NULL },
+};
+
+static int show(struct context *context, struct error *err)
+{
+    autotext struct text text = TEXT_NONE;
+
+    if (context_read(context, err) < 0)
+        return -1;
+    if (context->options.run.json)
+        spec_origins_json(&context->origins, &context->spec, &text);
+    else
+        spec_origins_show(&context->origins, &context->spec, &text);
+    fputs(text_string(&text), stdout);
+    return 0;
+}
+
+int cli_policy(const struct command *command, int argc, char **argv)
+{
+    struct context context = CONTEXT_NONE;
+    struct error err;
+    int code = 0;
+
+    /* The verb stands first, so that options keep their place behind it. */
+    if (argc > 1 && strcmp(argv[1], "show") == 0) {
+        argc--;
+        argv++;
+    }
+    if (options_parse(command, argc, argv, &context.options, &err) < 0)
+        code = say_error(&err);
+    else if (context.options.run.help)
+        say_help(command);
+    else if (context.options.words.len)
+        code = (error_set(&err, ERROR_INVALID, "`cove policy` has the verb `show` only"), say_error(&err));
+    else if (show(&context, &err) < 0)
+        code = say_error(&err);
+    context_free(&context);
+    return code;
+}

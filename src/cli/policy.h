@@ -1,0 +1,10 @@
+#pragma once
+
+#include "cli/options.h"
+
+struct command;
+
+extern const struct option_row options_of_policy[];
+
+/* `cove policy show [OPTIONS]`: what holds for a run with these options, and which layer said it. */
+int cli_policy(const struct command *command, int argc, char **argv);

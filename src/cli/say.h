@@ -1,0 +1,20 @@
+#pragma once
+
+#include "spec/spec.h"
+
+#include <stdbool.h>
+
+struct command;
+struct error;
+
+/* The one place where the program speaks to a person.  Data goes to stdout, these to stderr. */
+
+enum { EXIT_OWN_ERROR = 125 };
+
+/* Prints "cove: what failed", inert, and returns the exit code for it. */
+int say_error(const struct error *err);
+void say_warning(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void say_help(const struct command *command);
+
+/* Whether the command gets a terminal: asked for, or stdin and stdout both are one. */
+bool say_wants_terminal(enum terminal wish);

@@ -1,0 +1,287 @@
+/* From a forked child of the spawner to the command.
+ *
+ * Should: give up, in this order, everything the command must not have, and look afterwards
+ * whether it is really gone.
+ * Must not: become dumpable before exec (the old image still holds the spawner's memory); go on
+ * after a failure. */
+
+#include "init/filters.h"
+#include "init/init.h"
+#include "init/wire.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <linux/seccomp.h>
+#include <linux/securebits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef CLOSE_RANGE_CLOEXEC
+#define CLOSE_RANGE_CLOEXEC 4
+#endif
+#ifndef SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
+#define SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (1UL << 5)
+#endif
+
+/* What root in the box keeps: enough for apt and dpkg, nothing that reaches the kernel's own
+ * tables, devices or other namespaces. */
+static const uint64_t root_capabilities = 1ULL << CAP_CHOWN | 1ULL << CAP_DAC_OVERRIDE | 1ULL << CAP_FOWNER |
+                                          1ULL << CAP_FSETID | 1ULL << CAP_SETUID | 1ULL << CAP_SETGID |
+                                          1ULL << CAP_KILL | 1ULL << CAP_NET_BIND_SERVICE;
+
+struct failure {
+    int status;
+    struct error error;
+};
+
+static _Noreturn void fail(const struct start *start, int status, const char *what)
+{
+    struct failure failure = { .status = status };
+
+    error_sys(&failure.error, "%s", what);
+    (void)!write(start->error_pipe, &failure, sizeof failure);
+    _exit(status);
+}
+
+static bool left_out(const struct start *start, uint32_t guard)
+{
+#ifdef COVE_UNSAFE
+    return start->message.flags & guard;
+#else
+    (void)start, (void)guard;
+    return false;
+#endif
+}
+
+#ifndef COVE_UNSAFE
+enum { START_NO_SECCOMP, START_NO_CAPS, START_NO_SESSION, START_NO_CLOSE };
+#endif
+
+static uint64_t kept_capabilities(const struct start *start)
+{
+    return start->message.flags & START_ROOT ? root_capabilities : 0;
+}
+
+static void take_stdio(const struct start *start)
+{
+    if (start->terminal >= 0 && ioctl(start->terminal, TIOCSCTTY, 0) < 0)
+        fail(start, 125, "take the terminal");
+    for (int fd = 0; fd < 3; fd++)
+        if (dup2(start->terminal >= 0 ? start->terminal : start->stdio[fd], fd) < 0)
+            fail(start, 125, "connect standard input and output");
+}
+
+static void reset_signals(void)
+{
+    struct sigaction plain = { .sa_handler = SIG_DFL };
+    sigset_t none;
+
+    for (int signal = 1; signal < 65; signal++)
+        sigaction(signal, &plain, NULL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static void drop_bounding_set(const struct start *start)
+{
+    for (unsigned cap = 0; prctl(PR_CAPBSET_READ, cap) >= 0; cap++)
+        if (!(kept_capabilities(start) >> cap & 1) && prctl(PR_CAPBSET_DROP, cap) < 0)
+            fail(start, 125, "drop the capability bounding set");
+}
+
+static void set_capabilities(const struct start *start, uint64_t set)
+{
+    struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+    struct __user_cap_data_struct data[2] = {
+        { (uint32_t)set, (uint32_t)set, 0 },
+        { (uint32_t)(set >> 32), (uint32_t)(set >> 32), 0 },
+    };
+
+    if (syscall(SYS_capset, &header, data) < 0)
+        fail(start, 125, "drop capabilities");
+}
+
+/* Uid 0 gains nothing by being 0, unless it was asked to be root in the box. */
+static void become_user(const struct start *start)
+{
+    uint64_t kept = kept_capabilities(start);
+
+    if (left_out(start, START_NO_CAPS))
+        return;
+    drop_bounding_set(start);
+    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+    prctl(PR_SET_KEEPCAPS, 1);
+    /* Refused where an ordinary user mapped only one group: those groups stay, unnamed. */
+    (void)setgroups(0, NULL);
+    if (syscall(SYS_setresgid, start->message.gid, start->message.gid, start->message.gid) < 0)
+        fail(start, 125, "become the group of the command");
+    if (syscall(SYS_setresuid, start->message.uid, start->message.uid, start->message.uid) < 0)
+        fail(start, 125, "become the user of the command");
+    if (!kept && prctl(PR_SET_SECUREBITS, SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
+                                              SECBIT_NO_SETUID_FIXUP_LOCKED) < 0)
+        fail(start, 125, "lock the secure bits");
+    set_capabilities(start, kept);
+}
+
+static unsigned choose_filter(const struct start *start)
+{
+    uint32_t flags = start->message.flags;
+
+    return (flags & START_STRICT ? FILTER_STRICT : 0U) | (flags & START_FAKEROOT ? FILTER_FAKEROOT : 0U) |
+           (flags & START_EXPLAIN ? FILTER_EXPLAIN : 0U);
+}
+
+static void install_filter(const struct start *start)
+{
+    const struct filter *filter = &filters[choose_filter(start)];
+    struct sock_fprog program = { .len = filter->len, .filter = (struct sock_filter *)(uintptr_t)filter->code };
+    bool explain = start->message.flags & START_EXPLAIN;
+    unsigned long flags = explain ? SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV : 0;
+
+    if (left_out(start, START_NO_SECCOMP))
+        return;
+    int listener = (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);
+
+    if (listener < 0 && explain && errno == EINVAL) /* before Linux 5.19 */
+        listener = (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
+    if (listener < 0)
+        fail(start, 125, "install the seccomp filter");
+    if (explain) {
+        struct message message = { .kind = MESSAGE_LISTENER };
+
+        if (wire_send(PROTOCOL_SPAWN_FD, &message, &listener, 1) < 0)
+            fail(start, 125, "hand out the seccomp listener");
+        close(listener);
+    }
+}
+
+static bool bounding_set_is(uint64_t wanted)
+{
+    int have;
+
+    for (unsigned cap = 0; (have = prctl(PR_CAPBSET_READ, cap)) >= 0; cap++)
+        if ((unsigned)have != (wanted >> cap & 1))
+            return false;
+    return true;
+}
+
+static bool capabilities_are(uint64_t wanted)
+{
+    struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+    struct __user_cap_data_struct data[2];
+
+    if (syscall(SYS_capget, &header, data) < 0)
+        return false;
+    return (data[0].permitted | (uint64_t)data[1].permitted << 32) == wanted &&
+           (data[0].effective | (uint64_t)data[1].effective << 32) == wanted && !data[0].inheritable &&
+           !data[1].inheritable;
+}
+
+/* Reads back what was set: a call that succeeded without effect must not go unnoticed. */
+static void verify(const struct start *start)
+{
+    uint64_t kept = kept_capabilities(start);
+    const char *wrong = NULL;
+
+    errno = EPERM;
+    if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1)
+        wrong = "read back: no-new-privileges is not set";
+    else if (!left_out(start, START_NO_SECCOMP) && prctl(PR_GET_SECCOMP) != SECCOMP_MODE_FILTER)
+        wrong = "read back: there is no seccomp filter";
+    else if (!left_out(start, START_NO_CAPS) && !(capabilities_are(kept) && bounding_set_is(kept)))
+        wrong = "read back: capabilities are not what was asked for";
+    else if (getuid() != start->message.uid || geteuid() != start->message.uid || getgid() != start->message.gid)
+        wrong = "read back: the user is not what was asked for";
+    else if (!left_out(start, START_NO_SESSION) && getsid(0) != getpid())
+        wrong = "read back: the session is not its own";
+    if (wrong)
+        fail(start, 125, wrong);
+}
+
+/* A script with no interpreter line is run by the shell, as every shell does. */
+static void execute(const char *path, const struct start *start)
+{
+    execve(path, start->argv, start->envp);
+    if (errno != ENOEXEC)
+        return;
+
+    size_t count = 0;
+
+    while (start->argv[count])
+        count++;
+    char **argv = calloc(count + 2, sizeof *argv);
+    if (!argv)
+        return;
+    argv[0] = (char *)(uintptr_t) "sh";
+    argv[1] = (char *)(uintptr_t)path;
+    memcpy(argv + 2, start->argv + 1, count * sizeof *argv);
+    execve("/bin/sh", argv, start->envp);
+}
+
+static const char *variable(char **envp, const char *name)
+{
+    size_t len = strlen(name);
+
+    for (; *envp; envp++)
+        if (strncmp(*envp, name, len) == 0 && (*envp)[len] == '=')
+            return *envp + len + 1;
+    return NULL;
+}
+
+/* The way of execvp, on the command's own PATH.  EACCES is remembered: "found, but not allowed"
+ * is what a user wants to hear when nothing better comes. */
+static void search_and_execute(const struct start *start)
+{
+    const char *path = variable(start->envp, "PATH"), *name = start->argv[0];
+    bool refused = false;
+    char file[4096];
+
+    if (strchr(name, '/') || !*name) {
+        execute(name, start);
+        return;
+    }
+    for (path = path ? path : "/usr/bin:/bin"; *path; path += *path == ':') {
+        size_t len = strcspn(path, ":");
+
+        if (len + strlen(name) + 2 < sizeof file) {
+            snprintf(file, sizeof file, "%.*s/%s", (int)len, path, name);
+            execute(file, start);
+            refused = refused || errno == EACCES;
+        }
+        path += len;
+    }
+    errno = refused ? EACCES : ENOENT;
+}
+
+void command_become(const struct start *start)
+{
+    char what[200];
+
+    if (!left_out(start, START_NO_SESSION))
+        setsid();
+    take_stdio(start);
+    if (!left_out(start, START_NO_CLOSE))
+        syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC);
+    umask(022);
+    become_user(start);
+    if (chdir(start->cwd) < 0) {
+        snprintf(what, sizeof what, "enter the directory %.150s", start->cwd);
+        fail(start, 125, what);
+    }
+    reset_signals();
+    install_filter(start);
+    verify(start);
+    search_and_execute(start);
+    snprintf(what, sizeof what, "run %.150s", start->argv[0]);
+    fail(start, errno == ENOENT ? 127 : 126, what);
+}

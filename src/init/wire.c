@@ -1,0 +1,110 @@
+#include "init/wire.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+union control {
+    struct cmsghdr align;
+    char bytes[CMSG_SPACE(sizeof(int) * PROTOCOL_FDS_MAX)];
+};
+
+static void add_rights(struct msghdr *header, union control *control, const int *fds, size_t count)
+{
+    memset(control, 0, sizeof *control);
+    header->msg_control = control;
+    header->msg_controllen = (__typeof__(header->msg_controllen))CMSG_SPACE(sizeof(int) * count);
+
+    struct cmsghdr *rights = CMSG_FIRSTHDR(header);
+
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = (__typeof__(rights->cmsg_len))CMSG_LEN(sizeof(int) * count);
+    memcpy(CMSG_DATA(rights), fds, sizeof(int) * count);
+}
+
+int wire_send(int fd, const struct message *message, const int *fds, size_t count)
+{
+    struct message copy = *message;
+    struct iovec part = { &copy, sizeof copy };
+    struct msghdr header = { .msg_iov = &part, .msg_iovlen = 1 };
+    union control control;
+    ssize_t sent;
+
+    if (count > PROTOCOL_FDS_MAX) {
+        errno = EINVAL;
+        return -1;
+    }
+    if (count > 0)
+        add_rights(&header, &control, fds, count);
+    do
+        sent = sendmsg(fd, &header, MSG_NOSIGNAL);
+    while (sent < 0 && errno == EINTR);
+    return sent < 0 ? -1 : 0;
+}
+
+static void close_all(const int *fds, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        close(fds[i]);
+}
+
+/* The kernel has already given us the descriptors: each must be handed on or closed here.  More
+ * than `control` holds the kernel closes itself and says so. */
+static int take_rights(struct msghdr *header, int *fds, size_t *count)
+{
+    *count = 0;
+    for (struct cmsghdr *part = CMSG_FIRSTHDR(header); part; part = CMSG_NXTHDR(header, part)) {
+        int received[PROTOCOL_FDS_MAX];
+        size_t len = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+        if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS || len > PROTOCOL_FDS_MAX)
+            continue;
+        memcpy(received, CMSG_DATA(part), len * sizeof(int));
+        if (len > PROTOCOL_FDS_MAX - *count) {
+            close_all(received, len);
+            return -1;
+        }
+        memcpy(fds + *count, received, len * sizeof(int));
+        *count += len;
+    }
+    return header->msg_flags & MSG_CTRUNC ? -1 : 0;
+}
+
+static int refuse(int *fds, size_t *count, struct error *err, const char *why)
+{
+    close_all(fds, *count);
+    *count = 0;
+    return error_set(err, ERROR_INVALID, "a message %s", why);
+}
+
+int wire_receive(int fd, struct message *message, int *fds, size_t *count, struct error *err)
+{
+    union control control;
+    struct iovec part = { message, sizeof *message };
+    struct msghdr header = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control };
+    ssize_t got;
+
+    *count = 0;
+    do
+        got = recvmsg(fd, &header, MSG_CMSG_CLOEXEC);
+    while (got < 0 && errno == EINTR);
+    if (got < 0 && errno == EAGAIN)
+        return WIRE_NOTHING;
+    /* The other end died with something of ours unread. */
+    if (got < 0 && errno == ECONNRESET)
+        return WIRE_CLOSED;
+    if (got < 0)
+        return error_sys(err, "receive a message");
+
+    if (take_rights(&header, fds, count) < 0)
+        return refuse(fds, count, err, "has too many descriptors");
+    if (got == 0 && *count == 0)
+        return WIRE_CLOSED;
+    if ((size_t)got != sizeof *message || header.msg_flags & MSG_TRUNC)
+        return refuse(fds, count, err, "has a wrong size");
+    message->error.text[sizeof message->error.text - 1] = '\0';
+    return WIRE_MESSAGE;
+}

@@ -1,0 +1,42 @@
+#pragma once
+
+#include "keeper/result.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct box;
+struct explain;
+
+/* One command for a sandbox that was just cloned. */
+struct keeper_run {
+    const char *const *argv, *const *envp;
+    const char *cwd;
+    uint32_t uid, gid; /* inside */
+    uint32_t flags;    /* enum start_flags; START_TTY is added by `tty` */
+    bool tty;          /* its standard input and output are a pty */
+    bool raw_terminal; /* what it writes to the pty is not filtered (termfilter.h) */
+    bool fast_exit;    /* see keeper_run() */
+    uint64_t timeout_ms; /* 0: none */
+    int in, out, err;    /* the host's side, usually 0, 1, 2; -1: closed */
+    uid_t pipe_owner;    /* who may open /dev/stdin and its like inside: the outside number of `uid` */
+    struct explain *explain; /* takes the listener of START_EXPLAIN, else NULL */
+};
+
+/* Starts the command and stays with it to the end: bytes, signals, terminal, time.  At the end
+ * the whole sandbox is killed by its PID 1, what was written before is still passed on, and the
+ * terminal is as it was.  -1 only for RESULT_FAILED, with `err` the same as result->error; the
+ * result is filled in either way.
+ *
+ * READY of the init socket may still be unread: START waits in the socket until the spawner is there.
+ *
+ * When this returns PID 1 is dead and reaped (box->pid is -1), and so is every process of the
+ * sandbox.  With `fast_exit` PID 1 has got its SIGKILL and every holder of an output pipe is
+ * gone, but the kernel may still be tearing down (and a process that closed its output may live
+ * for that long); box->pid is left for the caller to wait for. */
+int keeper_run(struct box *box, const struct keeper_run *run, struct result *result, struct error *err);
+
+/* For main(), before anything is opened: puts /dev/null in the place of a standard descriptor
+ * that is closed, because the next socket would take its number and become our "stderr". */
+int keeper_stdio_guard(struct error *err);

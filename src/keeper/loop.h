@@ -1,0 +1,30 @@
+#pragma once
+
+#include <stddef.h>
+
+struct error;
+
+enum { LOOP_MAX = 24 };
+
+/* One descriptor and what to do when it is ready.  It belongs to its owner, who may change `fd`
+ * (-1: rest) and `events` (poll(2)) at any time, also from within `ready`.  With `events` 0 only
+ * hang-ups and errors are told. */
+struct loop_source {
+    int fd;
+    short events;
+    void (*ready)(void *owner, short revents);
+    void *owner;
+};
+
+/* A handful of descriptors, so poll(2): it takes ordinary files, which epoll refuses, and costs
+ * one call per turn and none to set up. */
+struct loop {
+    struct loop_source *sources[LOOP_MAX];
+    size_t len;
+};
+
+/* Sources are told in the order in which they were added. */
+void loop_add(struct loop *loop, struct loop_source *source);
+
+/* One wait of at most `timeout_ms` (-1: without end) and the calls that follow from it. */
+int loop_turn(struct loop *loop, int timeout_ms, struct error *err);

@@ -1,0 +1,174 @@
+#include "spec/fields.h"
+
+#include "spec/forms.h"
+
+#include <string.h>
+
+#define SPEC_AT(member) .at = offsetof(struct spec, member)
+#define ALL_LAYERS (PLACE_ADMIN | PLACE_OWNER | PLACE_REPOSITORY | PLACE_SPEC)
+#define OWNERS (PLACE_OWNER | PLACE_SPEC | PLACE_FLAG)
+
+#define YEAR_MS (366ULL * 24 * 3600 * 1000)
+
+/* A new option is a new member of struct spec, a new name in enum field_id and a new row here.
+ * What each column means stands at struct field. */
+const struct field fields[FIELD_COUNT] = {
+    [FIELD_COMMAND] = {
+        .key = "command", SPEC_AT(command), .type = TYPE_STRINGS, .form = form_any,
+        .places = PLACE_SPEC, .combine = COMBINE_OWNER,
+        .help = "the command and its arguments; empty: the user's shell",
+    },
+    [FIELD_IMAGE] = {
+        .key = "image", SPEC_AT(image), .type = TYPE_STRING, .form = form_image, .initial = "host",
+        .places = OWNERS, .combine = COMBINE_IMAGE,
+        .help = "the root file system: host (this machine's own programs, read-only) or a directory",
+        .flags = { { .name = "image", .argument = "DIR|host",
+                     .help = "Use DIR as the root file system, or host: this machine's own programs" } },
+    },
+    [FIELD_IMAGES] = {
+        .key = "images", SPEC_AT(images), .type = TYPE_STRINGS, .form = form_image,
+        .places = PLACE_ADMIN | PLACE_OWNER | PLACE_REPOSITORY, .combine = COMBINE_IMAGES,
+        .help = "the images that may be used: host, and directories with all that lies below them",
+    },
+    [FIELD_DIRECTORY] = {
+        .key = "directory", SPEC_AT(directory), .type = TYPE_STRING, .form = form_directory, .initial = ".",
+        .places = PLACE_SPEC | PLACE_FLAG, .combine = COMBINE_OWNER,
+        .help = "the workspace is the work tree around this directory",
+        .flags = { { .name = "directory", .letter = 'C', .argument = "DIR",
+                     .help = "Take the work tree around DIR as the workspace, not the one around the current "
+                             "directory" } },
+    },
+    [FIELD_WORKDIR] = {
+        .key = "workdir", SPEC_AT(cwd), .type = TYPE_STRING, .form = form_word,
+        .places = PLACE_SPEC | PLACE_FLAG, .combine = COMBINE_OWNER,
+        .help = "the directory inside in which the command starts",
+        .flags = { { .name = "workdir", .letter = 'w', .argument = "DIR",
+                     .help = "Start the command in DIR inside the sandbox" } },
+    },
+    [FIELD_USER] = {
+        .key = "user", SPEC_AT(user), .type = TYPE_STRING, .form = form_user,
+        .places = OWNERS, .combine = COMBINE_OWNER,
+        .help = "who the command is inside: root, NUMBER or NUMBER:NUMBER (user and group)",
+        .flags = { { .name = "user", .letter = 'u', .argument = "USER",
+                     .help = "Run as USER inside: root, NUMBER or NUMBER:NUMBER" },
+                   { .name = "root", .fixed = "root",
+                     .help = "Run as root inside, without any power outside (same as -u root)" } },
+    },
+    [FIELD_ROOT] = {
+        .key = "root", SPEC_AT(root), .type = TYPE_BOOL, .initial = "true",
+        .places = ALL_LAYERS, .combine = COMBINE_AND,
+        .help = "whether the command may be root inside",
+    },
+    [FIELD_HOSTNAME] = {
+        .key = "hostname", SPEC_AT(hostname), .type = TYPE_STRING, .form = form_hostname, .initial = "cove",
+        .places = OWNERS, .combine = COMBINE_OWNER,
+        .help = "the host name inside",
+        .flags = { { .name = "hostname", .argument = "NAME", .help = "Set the host name inside" } },
+    },
+    [FIELD_SECCOMP] = {
+        .key = "seccomp", SPEC_AT(profile), .type = TYPE_CHOICE, .initial = "default",
+        .choices = { [PROFILE_DEFAULT] = "default", [PROFILE_STRICT] = "strict" },
+        .places = ALL_LAYERS | PLACE_FLAG, .combine = COMBINE_STRICTER,
+        .help = "which system calls the command may use; strict leaves out what debuggers and nested "
+                "sandboxes need",
+        .flags = { { .name = "seccomp", .argument = "PROFILE",
+                     .help = "Filter system calls by PROFILE; strict leaves out what debuggers and nested "
+                             "sandboxes need" } },
+    },
+    [FIELD_TTY] = {
+        .key = "tty", SPEC_AT(terminal), .type = TYPE_CHOICE, .initial = "auto",
+        .choices = { [TERMINAL_AUTO] = "auto", [TERMINAL_YES] = "yes", [TERMINAL_NO] = "no" },
+        .places = PLACE_SPEC | PLACE_FLAG, .combine = COMBINE_OWNER,
+        .help = "whether the command gets a terminal of its own; auto: if input and output are one",
+        .flags = { { .name = "tty", .letter = 't', .fixed = "yes",
+                     .help = "Give the command a terminal (done by itself if input and output are one)" },
+                   { .name = "no-tty", .fixed = "no", .help = "Give the command no terminal" } },
+    },
+    [FIELD_TIMEOUT] = {
+        .key = "limits.timeout", SPEC_AT(timeout_ms), .type = TYPE_DURATION, .initial = "none",
+        .least = 1, .most = YEAR_MS,
+        .places = ALL_LAYERS | PLACE_FLAG, .combine = COMBINE_SMALLER,
+        .help = "the longest a command may run (30m, 1h30m, 500ms, plain seconds, or none)",
+        .flags = { { .name = "timeout", .argument = "DURATION",
+                     .help = "End the command after DURATION (30m, 1h30m, 500ms, plain seconds); exit code 124" } },
+    },
+    [FIELD_ENV] = {
+        .key = "env", SPEC_AT(env), .type = TYPE_ENV, .form = form_env,
+        .places = OWNERS, .combine = COMBINE_OWNER,
+        .help = "variables of the environment; KEY alone takes the value it has outside",
+        .flags = { { .name = "env", .letter = 'e', .argument = "KEY[=VALUE]",
+                     .help = "Set a variable inside; KEY alone takes the value it has here" } },
+    },
+    [FIELD_READ] = {
+        .key = "files.read", SPEC_AT(read), .type = TYPE_STRINGS, .form = form_path,
+        .places = ALL_LAYERS | PLACE_FLAG, .combine = COMBINE_GRANT,
+        .help = "files and directories of the host that are visible inside, read-only",
+        .flags = { { .name = "read", .argument = "PATH",
+                     .help = "Make PATH of the host visible inside, read-only" } },
+    },
+    [FIELD_WRITE] = {
+        .key = "files.write", SPEC_AT(write), .type = TYPE_STRINGS, .form = form_path,
+        .places = ALL_LAYERS | PLACE_FLAG, .combine = COMBINE_GRANT,
+        .help = "files and directories of the host that are visible inside, copy on write: they can be "
+                "changed inside, the host's own stay as they are",
+        .flags = { { .name = "write", .argument = "PATH",
+                     .help = "Make PATH of the host visible inside, copy on write: it can be changed inside, "
+                             "the host's own stays as it is" } },
+    },
+    [FIELD_HIDE] = {
+        .key = "files.hide", SPEC_AT(hide), .type = TYPE_STRINGS, .form = form_pattern,
+        .places = ALL_LAYERS | PLACE_FLAG, .combine = COMBINE_UNION,
+        .help = "patterns of file names that are absent inside, in the workspace and in every granted tree",
+        .flags = { { .name = "hide", .argument = "PATTERN",
+                     .help = "Leave files that match PATTERN out of the workspace and every granted tree" } },
+    },
+    [FIELD_VOLUMES] = {
+        .key = "volumes", SPEC_AT(volumes), .type = TYPE_VOLUMES,
+        .places = ALL_LAYERS | PLACE_FLAG, .combine = COMBINE_GRANT,
+        .help = "directories of the host that are visible at another path: SRC:DST[:ro|cow]",
+        .flags = { { .name = "volume", .letter = 'v', .argument = "SRC:DST[:ro|cow]",
+                     .help = "Make SRC of the host visible at DST inside, read-only or (unless said) copy on "
+                             "write; \\: is a colon in a path" } },
+    },
+    [FIELD_TOOLS] = {
+        .key = "tools", SPEC_AT(tools), .type = TYPE_BOOL, .initial = "true",
+        .places = ALL_LAYERS | PLACE_FLAG, .combine = COMBINE_AND,
+        .help = "whether tools installed in the home directory (such as ~/.nvm) are visible",
+        .flags = { { .name = "no-tools", .fixed = "false",
+                     .help = "Do not show the tools that are installed in the home directory" } },
+    },
+    [FIELD_CACHES] = {
+        .key = "caches", SPEC_AT(caches), .type = TYPE_BOOL, .initial = "true",
+        .places = ALL_LAYERS | PLACE_FLAG, .combine = COMBINE_AND,
+        .help = "whether package caches of the home directory are visible, copy on write",
+        .flags = { { .name = "no-caches", .fixed = "false",
+                     .help = "Do not show the package caches of the home directory" } },
+    },
+    [FIELD_REMOVE] = {
+        .key = "remove", SPEC_AT(remove), .type = TYPE_BOOL, .initial = "false",
+        .places = PLACE_SPEC | PLACE_FLAG, .combine = COMBINE_OWNER,
+        .help = "whether nothing of the sandbox is kept after the command",
+        .flags = { { .name = "rm", .fixed = "true", .help = "Keep nothing of the sandbox afterwards" } },
+    },
+};
+
+const struct flag source_flags[] = {
+    { .name = "env-file", .argument = "FILE", .kind = FLAG_ENV_FILE,
+      .help = "Set the variables that FILE has, one KEY=VALUE a line; # begins a comment" },
+    { .name = "policy", .argument = "FILE", .kind = FLAG_POLICY,
+      .help = "Read one more policy file; it may not be writable for others" },
+    { .name = "spec", .argument = "FILE", .kind = FLAG_SPEC,
+      .help = "Read a sandbox's description as JSON in place of your policy file" },
+    { .name = "interactive", .letter = 'i', .kind = FLAG_IGNORED,
+      .help = "Nothing: input is always connected" },
+};
+
+const size_t source_flags_len = ARRAY_LEN(source_flags);
+
+const struct field *field_find(const char *key)
+{
+    for (size_t i = 0; i < FIELD_COUNT; i++)
+        if (strcmp(fields[i].key, key) == 0)
+            return &fields[i];
+    return NULL;
+}

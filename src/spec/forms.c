@@ -1,0 +1,321 @@
+#include "spec/forms.h"
+
+#include "base/own.h"
+#include "base/text.h"
+
+#include <string.h>
+
+const char *const tree_mode_names[] = { [TREE_RO] = "ro", [TREE_COW] = "cow" };
+
+static bool refuse(struct text *why, const char *what)
+{
+    text_add(why, what);
+    return false;
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool is_plain(char c)
+{
+    return c > 0x20 && c < 0x7f;
+}
+
+bool form_any(const struct form_context *context, const char *in, char **out, struct text *why)
+{
+    (void)context;
+    (void)why;
+    *out = text_copy(in);
+    return true;
+}
+
+bool form_word(const struct form_context *context, const char *in, char **out, struct text *why)
+{
+    if (!*in)
+        return refuse(why, "must not be empty");
+    return form_any(context, in, out, why);
+}
+
+/* Paths */
+
+/* Takes "." and ".." and double slashes out of an absolute path, by its letters alone: what is
+ * checked against a ceiling is exactly what is opened later, links or not. */
+static char *clean_path(const char *path)
+{
+    struct text out = TEXT_NONE;
+
+    while (*path) {
+        size_t len = strcspn(path, "/");
+
+        if (len == 2 && memcmp(path, "..", 2) == 0) {
+            while (out.len && out.data[--out.len] != '/')
+                ;
+            if (out.data)
+                out.data[out.len] = '\0';
+        } else if (len && !(len == 1 && *path == '.')) {
+            text_add(&out, "/");
+            text_add_bytes(&out, path, len);
+        }
+        path += len + (path[len] == '/');
+    }
+    if (!out.len)
+        text_add(&out, "/");
+    return text_steal(&out);
+}
+
+bool form_path(const struct form_context *context, const char *in, char **out, struct text *why)
+{
+    autofree char *whole = NULL;
+
+    if (!*in)
+        return refuse(why, "must not be empty");
+    if (in[0] == '~' && in[1] && in[1] != '/')
+        return refuse(why, "names another user's home: write its path, or ./~name for a file of that name");
+    if (in[0] == '/')
+        whole = text_copy(in);
+    else if (in[0] == '~' && context->home)
+        whole = text_format("%s/%s", context->home, in + 1);
+    else if (in[0] != '~' && context->cwd)
+        whole = text_format("%s/%s", context->cwd, in);
+    else
+        return refuse(why, context->home ? "must be an absolute path or begin with ~/" : "must be an absolute path");
+    *out = clean_path(whole);
+    return true;
+}
+
+bool form_directory(const struct form_context *context, const char *in, char **out, struct text *why)
+{
+    return strcmp(in, ".") == 0 ? form_any(context, in, out, why) : form_path(context, in, out, why);
+}
+
+bool form_image(const struct form_context *context, const char *in, char **out, struct text *why)
+{
+    if (strcmp(in, "host") == 0)
+        return form_any(context, in, out, why);
+
+    /* A bare name is kept free for images that are pulled and named. */
+    if (!strchr(in, '/') && in[0] != '~' && in[0] != '.')
+        return refuse(why, "must be host or a directory (write ./NAME for one that is here)");
+    return form_path(context, in, out, why);
+}
+
+bool form_pattern(const struct form_context *context, const char *in, char **out, struct text *why)
+{
+    const char *at = in;
+
+    if (!*in)
+        return refuse(why, "must not be empty");
+    while (*at) {
+        size_t len = strcspn(at, "/");
+
+        if (len == 2 && memcmp(at, "..", 2) == 0)
+            return refuse(why, "must not have .. in it: patterns match below the trees that are visible");
+        at += len + (at[len] == '/');
+    }
+    return form_any(context, in, out, why);
+}
+
+/* Names */
+
+/* One id in plain decimal, with exactly one way to write each; the last one, -1, means "leave
+ * as it is" to the kernel. */
+static const char *skip_id(const char *at)
+{
+    uint64_t value = 0;
+    const char *begin = at;
+
+    while (is_digit(*at) && value <= UINT32_MAX)
+        value = value * 10 + (uint64_t)(*at++ - '0');
+    if (at == begin || (*begin == '0' && at > begin + 1) || value >= UINT32_MAX)
+        return NULL;
+    return at;
+}
+
+bool form_user(const struct form_context *context, const char *in, char **out, struct text *why)
+{
+    if (strcmp(in, "root") != 0) {
+        const char *at = skip_id(in);
+
+        if (at && *at == ':')
+            at = skip_id(at + 1);
+        if (!at || *at)
+            return refuse(why, "must be root, NUMBER or NUMBER:NUMBER, each from 0 to 4294967294");
+    }
+    return form_any(context, in, out, why);
+}
+
+bool form_hostname(const struct form_context *context, const char *in, char **out, struct text *why)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.";
+    size_t len = strlen(in);
+
+    if (!len || len > 63 || strspn(in, letters) != len || strchr("-.", in[0]) || strchr("-.", in[len - 1]) ||
+        strstr(in, ".."))
+        return refuse(why, "must be a host name: letters, digits, - and . inside, at most 63");
+    return form_any(context, in, out, why);
+}
+
+static const char *host_value(char **list, const char *name)
+{
+    size_t len = strlen(name);
+
+    for (; *list; list++)
+        if (strncmp(*list, name, len) == 0 && (*list)[len] == '=')
+            return *list;
+    return NULL;
+}
+
+bool form_env(const struct form_context *context, const char *in, char **out, struct text *why)
+{
+    size_t name = strcspn(in, "=");
+    const char *whole = in;
+
+    for (size_t i = 0; i < name; i++)
+        if (!is_plain(in[i]))
+            return refuse(why, "must have a name of plain letters, without spaces");
+    if (!name)
+        return refuse(why, "must be KEY=VALUE, or KEY to take the value from here");
+    if (!in[name] && !context->environ)
+        return refuse(why, "must be KEY=VALUE");
+    if (!in[name])
+        whole = host_value(context->environ, in);
+    *out = whole ? text_copy(whole) : NULL;
+    return true;
+}
+
+/* Durations */
+
+static const struct unit {
+    const char *name;
+    uint64_t millis;
+} units[] = { { "h", 3600000 }, { "m", 60000 }, { "s", 1000 }, { "ms", 1 } };
+
+/* Reads NUMBER and, if the letters behind it are one of the units from *unit on, that unit.
+ * Returns what follows, or NULL. */
+static const char *read_part(const char *at, size_t *unit, uint64_t *sum)
+{
+    uint64_t number = 0, part;
+    const char *begin = at;
+
+    for (; is_digit(*at); at++)
+        if (__builtin_mul_overflow(number, 10U, &number) ||
+            __builtin_add_overflow(number, (uint64_t)(*at - '0'), &number))
+            return NULL;
+    if (at == begin)
+        return NULL;
+
+    size_t letters = strcspn(at, "0123456789");
+
+    for (; *unit < ARRAY_LEN(units); ++*unit) {
+        if (strlen(units[*unit].name) != letters || memcmp(at, units[*unit].name, letters) != 0)
+            continue;
+        if (__builtin_mul_overflow(number, units[*unit].millis, &part) || __builtin_add_overflow(*sum, part, sum))
+            return NULL;
+        ++*unit; /* each unit once, in this order: 1h30m is one way to write it, 30m1h is a mistake */
+        return at + letters;
+    }
+    return NULL;
+}
+
+bool form_duration(const char *in, uint64_t *out, struct text *why)
+{
+    autofree char *seconds = NULL;
+    const char *at = in;
+    size_t unit = 0;
+
+    *out = 0;
+    if (strcmp(in, "none") == 0)
+        return true;
+    if (*in && !in[strspn(in, "0123456789")])
+        at = seconds = text_format("%ss", in);
+    do
+        at = read_part(at, &unit, out);
+    while (at && *at);
+    return at || refuse(why, "must be a duration such as 30m, 1h30m, 500ms, plain seconds, or none");
+}
+
+void form_duration_show(uint64_t value, struct text *out)
+{
+    if (!value)
+        text_add(out, "none");
+    for (size_t i = 0; i < ARRAY_LEN(units); i++) {
+        if (value / units[i].millis)
+            text_addf(out, "%llu%s", (unsigned long long)(value / units[i].millis), units[i].name);
+        value %= units[i].millis;
+    }
+}
+
+/* Volumes */
+
+bool form_volume_parts(const struct form_context *context, const char *source, const char *target,
+                       const char *mode, struct volume *out, struct text *why)
+{
+    const struct form_context inside = { 0 };
+    size_t found = 0;
+
+    while (found < ARRAY_LEN(tree_mode_names) && strcmp(mode, tree_mode_names[found]) != 0)
+        found++;
+    if (found == ARRAY_LEN(tree_mode_names))
+        return refuse(why, "must end in ro (read only) or cow (copy on write); the host's own files are not "
+                           "written through a volume");
+    if (!strchr(source, '/') && source[0] != '~' && source[0] != '.')
+        return refuse(why, "must begin with a path (write ./NAME for a directory that is here)");
+
+    autofree char *from = NULL, *to = NULL;
+
+    if (!form_path(context, source, &from, why))
+        return false;
+    if (!form_path(&inside, target, &to, why) || strcmp(to, "/") == 0) {
+        text_clear(why);
+        return refuse(why, "must have an absolute path, and not /, as the place inside");
+    }
+    *out = (struct volume){ steal_ptr(&from), steal_ptr(&to), (enum tree_mode)found };
+    return true;
+}
+
+/* Splits at colons that have no backslash before them. */
+static void split(const char *in, struct strings *parts)
+{
+    struct text part = TEXT_NONE;
+
+    for (; *in; in++) {
+        if (*in == ':') {
+            strings_take(parts, text_steal(&part));
+            continue;
+        }
+        if (*in == '\\' && (in[1] == ':' || in[1] == '\\'))
+            in++;
+        text_add_bytes(&part, in, 1);
+    }
+    strings_take(parts, text_steal(&part));
+}
+
+bool form_volume(const struct form_context *context, const char *in, struct volume *out, struct text *why)
+{
+    autostrings struct strings parts = STRINGS_NONE;
+
+    split(in, &parts);
+    if (parts.len < 2 || parts.len > 3)
+        return refuse(why, "must be SRC:DST, SRC:DST:ro or SRC:DST:cow (\\: for a colon in a path)");
+    return form_volume_parts(context, parts.items[0], parts.items[1],
+                             parts.len == 3 ? parts.items[2] : tree_mode_names[TREE_COW], out, why);
+}
+
+static void add_escaped(struct text *out, const char *path)
+{
+    for (; *path; path++) {
+        if (*path == ':' || *path == '\\')
+            text_add(out, "\\");
+        text_add_bytes(out, path, 1);
+    }
+}
+
+void form_volume_show(const struct volume *volume, struct text *out)
+{
+    add_escaped(out, volume->source);
+    text_add(out, ":");
+    add_escaped(out, volume->target);
+    text_addf(out, ":%s", tree_mode_names[volume->mode]);
+}

@@ -1,0 +1,64 @@
+#pragma once
+
+#include "base/array.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct error;
+struct text;
+
+enum tree_mode {
+    TREE_RO,  /* seen, not writable: a lower-only overlay */
+    TREE_COW, /* writable inside, the host's files stay as they are */
+};
+
+/* One -v SRC:DST[:ro|cow]. */
+struct volume {
+    char *source, *target; /* both absolute once the spec was checked */
+    enum tree_mode mode;
+};
+
+struct volumes {
+    struct volume *items;
+    size_t len, cap;
+};
+
+enum profile { PROFILE_DEFAULT, PROFILE_STRICT };
+enum terminal { TERMINAL_AUTO, TERMINAL_YES, TERMINAL_NO };
+
+/* What one sandbox is: the owner's wishes after every layer of policy had its say.  Immutable
+ * once spec_read() gave it out.  Which flag, key and bounds belong to each member is said once,
+ * in fields.c. */
+struct spec {
+    struct strings command; /* empty: the user's shell */
+    char *image;            /* "host" or a directory */
+    char *directory;        /* -C: where to look for the workspace; "." unless said */
+    char *cwd;              /* -w: NULL: the directory the user is in */
+    char *user;             /* -u: NULL: the invoking user; else "root" or a number or number:number */
+    char *hostname;
+    enum profile profile;   /* which seccomp profile */
+    enum terminal terminal; /* -t */
+    uint64_t timeout_ms;    /* 0: none */
+    struct strings env;     /* KEY=VALUE, later ones win; KEY alone was replaced by the host's value */
+    struct strings read;    /* host paths visible read-only (~ expanded) */
+    struct strings write;   /* host paths visible copy on write */
+    struct strings hide;    /* patterns that are absent in workspace and granted trees */
+    struct volumes volumes;
+    bool tools;  /* tool roots of the home directory (~/.nvm ...) are visible */
+    bool caches; /* package caches are visible, copy on write */
+    bool root;   /* may be root inside (a policy ceiling; true unless a layer says no) */
+    bool remove; /* --rm */
+    struct strings images; /* a ceiling on `image`, used only inside a layer; no part of the JSON */
+};
+
+#define SPEC_NONE ((struct spec){ 0 })
+#define autospec __attribute__((cleanup(spec_free)))
+
+void spec_free(struct spec *spec);
+
+/* Canonical JSON: keys sorted, no white space, every member present. */
+void spec_json(const struct spec *spec, struct text *out);
+
+/* Lower-case hexadecimal SHA-256 of the canonical JSON. */
+void spec_hash(const struct spec *spec, char out[65]);

@@ -1,0 +1,174 @@
+#include "store/store.h"
+
+#include "base/error.h"
+#include "base/own.h"
+#include "base/text.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Deeper than any path that fits into PATH_MAX can be; each level holds one descriptor. */
+enum { DEPTH_MAX = 4096 };
+
+/* Opens `name` below `dir`, making it if needed, and checks that it is ours alone: whoever else
+ * could write there could swap what we mount. */
+static int open_private(int dir, const char *name, const char *shown, struct error *err)
+{
+    autoclose int fd = -1;
+    struct stat status;
+
+    if (mkdirat(dir, name, 0700) < 0 && errno != EEXIST)
+        return error_sys(err, "make %s", shown);
+    fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return error_sys(err, "open %s", shown);
+    if (fstat(fd, &status) < 0)
+        return error_sys(err, "look at %s", shown);
+    if (status.st_uid != geteuid() || (status.st_mode & 077))
+        return error_set(err, ERROR_REFUSED, "%s must belong to you and be closed to others (chmod 700)", shown);
+    return steal_fd(&fd);
+}
+
+/* mkdir -p: the directories above the state directory may be anybody's, as $HOME's parents are. */
+static int open_state(const char *state, struct error *err)
+{
+    autofree char *path = text_copy(state);
+
+    if (*state != '/')
+        return error_set(err, ERROR_INVALID, "the state directory %s is not absolute", state);
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        if (mkdir(path, 0755) < 0 && errno != EEXIST && errno != EROFS && errno != EACCES)
+            return error_sys(err, "make %s", path);
+        *slash = '/';
+    }
+    return open_private(AT_FDCWD, state, state, err);
+}
+
+/* Twenty characters of 32: 100 random bits, no lock and no counter needed. */
+static int new_id(char id[ID_LENGTH + 1], struct error *err)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz234567";
+    unsigned char bytes[ID_LENGTH];
+
+    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
+        return error_sys(err, "get random bytes");
+    for (size_t i = 0; i < ID_LENGTH; i++)
+        id[i] = letters[bytes[i] & 31];
+    id[ID_LENGTH] = '\0';
+    return 0;
+}
+
+int store_create(const char *state, struct sandbox_dir *out, struct error *err)
+{
+    autoclose int base = open_state(state, err), parent = -1, fd = -1, images = -1, empty = -1;
+    struct sandbox_dir dir;
+
+    if (base < 0)
+        return error_while(err, "prepare the state directory");
+    parent = open_private(base, "sandboxes", "sandboxes in the state directory", err);
+    images = parent < 0 ? -1 : open_private(base, "images", "images in the state directory", err);
+    empty = images < 0 ? -1 : open_private(images, "empty", "images/empty in the state directory", err);
+    if (empty < 0 || new_id(dir.id, err) < 0)
+        return -1;
+    if (mkdirat(parent, dir.id, 0700) < 0)
+        return error_sys(err, "make a sandbox directory in %s", state);
+    fd = openat(parent, dir.id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
+        return error_sys(err, "lock the sandbox directory");
+    dir.parent = steal_fd(&parent);
+    dir.fd = steal_fd(&fd);
+    *out = dir;
+    return 0;
+}
+
+static int open_to_empty(int dir, const char *name)
+{
+    int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    /* A payload may have taken its own rights away, and the kernel's work/incompat has none. */
+    if (fd < 0 && errno == EACCES && fchmodat(dir, name, 0700, 0) == 0)
+        fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return fd;
+}
+
+static int remove_below(int dir, const char *name, unsigned depth);
+
+static int empty_directory(int fd, unsigned depth)
+{
+    autoclosedir DIR *entries = fdopendir(fd);
+    int result = 0;
+
+    if (!entries) {
+        close(fd);
+        return -1;
+    }
+    for (struct dirent *entry; (entry = readdir(entries));) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        if (unlinkat(fd, entry->d_name, 0) == 0)
+            continue;
+        if ((errno == EACCES || errno == EPERM) && fchmod(fd, 0700) == 0 && unlinkat(fd, entry->d_name, 0) == 0)
+            continue;
+        if (errno != EISDIR && errno != EPERM && errno != ENOTEMPTY)
+            result = -1;
+        else if (remove_below(fd, entry->d_name, depth + 1) < 0)
+            result = -1;
+    }
+    return result;
+}
+
+static int remove_below(int dir, const char *name, unsigned depth)
+{
+    int fd = depth < DEPTH_MAX ? open_to_empty(dir, name) : -1;
+
+    if (fd < 0 || empty_directory(fd, depth) < 0)
+        return -1;
+    return unlinkat(dir, name, AT_REMOVEDIR);
+}
+
+int store_remove_tree(int dir, const char *name, struct error *err)
+{
+    if (unlinkat(dir, name, AT_REMOVEDIR) == 0)
+        return 0;
+    if (remove_below(dir, name, 0) < 0)
+        return error_sys(err, "remove %s", name);
+    return 0;
+}
+
+int store_remove(struct sandbox_dir *dir, struct error *err)
+{
+    int result = store_remove_tree(dir->parent, dir->id, err);
+
+    close(dir->fd);
+    close(dir->parent);
+    *dir = SANDBOX_DIR_NONE;
+    return result;
+}
+
+static void sweep_one(int parent, const char *name)
+{
+    autoclose int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct error err;
+
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+        (void)store_remove_tree(parent, name, &err);
+}
+
+void store_sweep(const struct sandbox_dir *own)
+{
+    int fd = openat(own->parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autoclosedir DIR *entries = fd < 0 ? NULL : fdopendir(fd);
+
+    if (!entries && fd >= 0)
+        close(fd);
+    for (struct dirent *entry; entries && (entry = readdir(entries));)
+        if (entry->d_name[0] != '.' && strcmp(entry->d_name, own->id) != 0)
+            sweep_one(own->parent, entry->d_name);
+}

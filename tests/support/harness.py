@@ -1,0 +1,143 @@
+"""What every system and hostile test stands on: runs the built binary, judges from the host, speaks TAP.
+
+A test is a function marked @test; its name, read as a sentence, is what it promises.  It raises
+AssertionError when the promise is broken and calls skip() when this machine cannot show it.
+"""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import traceback
+
+ROOT = pathlib.Path(os.environ.get("COVE_TESTS", pathlib.Path(__file__).resolve().parents[2]))
+IDENTITY = os.environ.get("COVE_IDENTITY", "root" if os.geteuid() == 0 else "user")
+COVE = os.environ.get("COVE", str(ROOT / os.environ.get("COVE_BUILD", "build") / "src/cli/cove"))
+UNSAFE = os.environ.get("COVE_UNSAFE", str(ROOT / "build-unsafe/src/cli/cove"))
+PROBES = pathlib.Path(os.environ.get("COVE_PROBES", ROOT / "build/tests/hostile"))
+
+_tests = []
+
+
+class Skipped(Exception):
+    pass
+
+
+def skip(reason):
+    """Says loudly that a promise could not be shown here.  A reason that starts with "kernel:"
+    is the only kind that CI accepts."""
+    raise Skipped(reason)
+
+
+def test(function=None, *, identities=("root", "user", "nested"), id=None):
+    """Marks a test.  `id` is a row of the check suite, such as NS-01."""
+    def mark(f):
+        _tests.append((f, identities, id))
+        return f
+    return mark(function) if function else mark
+
+
+class Result:
+    def __init__(self, done):
+        self.code, self.out, self.err = done.returncode, done.stdout, done.stderr
+
+    @property
+    def text(self):
+        return self.out.decode(errors="replace")
+
+    @property
+    def errors(self):
+        return self.err.decode(errors="replace")
+
+    def __repr__(self):
+        return f"exit {self.code}\n--- stdout\n{self.text[-2000:]}\n--- stderr\n{self.errors[-2000:]}"
+
+
+class Place:
+    """A scratch area of one test: a workspace `work`, a state directory, a home; gone afterwards."""
+
+    def __init__(self):
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="cove-test-"))
+        self.work, self.home = self.dir / "work", self.dir / "home"
+        self.work.mkdir()
+        self.home.mkdir()
+        self.state = self.dir / "state"
+        self.env = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": str(self.home),
+                    "COVE_HOME": str(self.state), "LANG": "C.UTF-8", "TERM": "xterm"}
+        for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"):
+            if name in os.environ:
+                self.env[name] = os.environ[name]
+
+    def cove(self, *args, binary=None, input=b"", cwd=None, env=None, timeout=60, without=None, **kwargs):
+        """Runs cove.  `without` names guards to leave out: then the unsafe test build is used."""
+        environ = dict(self.env, **(env or {}))
+        if without:
+            binary, environ["COVE_UNSAFE_WITHOUT"] = binary or UNSAFE, without
+        return Result(subprocess.run([binary or COVE, *map(os.fsencode, map(str, args))], input=input, env=environ,
+                                     cwd=cwd or self.work, timeout=timeout, stdout=subprocess.PIPE,
+                                     stderr=subprocess.PIPE, **kwargs))
+
+    def run(self, *command, options=(), **kwargs):
+        """cove run --rm OPTIONS -- COMMAND"""
+        return self.cove("run", "--rm", *options, "--", *command, **kwargs)
+
+    def sh(self, script, **kwargs):
+        return self.run("sh", "-c", script, **kwargs)
+
+    def close(self):
+        subprocess.run(["chmod", "-R", "u+rwX", self.dir], stderr=subprocess.DEVNULL)
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    def left_behind(self):
+        """What is still there of sandboxes that are over: directories, mounts, processes."""
+        found = []
+        sandboxes = self.state / "sandboxes"
+        if sandboxes.exists():
+            found += [f"directory {p}" for p in sandboxes.iterdir()]
+        found += [f"mount {line.strip()}" for line in open("/proc/self/mountinfo") if str(self.dir) in line]
+        for process in pathlib.Path("/proc").iterdir():
+            if process.name.isdigit():
+                try:
+                    if b"cove-init" in (process / "cmdline").read_bytes():
+                        environ_of = (process / "status").read_text().split("PPid:")[1].split()[0]
+                        found.append(f"process {process.name} (parent {environ_of})")
+                except (OSError, IndexError):
+                    pass
+        return found
+
+
+def equal(got, wanted, what=""):
+    assert got == wanted, f"{what}: got {got!r}, wanted {wanted!r}"
+
+
+def load_json(text):
+    return json.loads(text)
+
+
+def main():
+    """Runs the tests of this file that match argv (substring), as TAP."""
+    only, number, failed = sys.argv[1:], 0, 0
+    for function, identities, row in _tests:
+        if IDENTITY not in identities:
+            continue
+        name = (f"{row} " if row else "") + function.__name__.replace("_", " ")
+        if only and not any(word in name or word in function.__name__ for word in only):
+            continue
+        number += 1
+        place = Place()
+        try:
+            function(place)
+            print(f"ok {number} - {name}", flush=True)
+        except Skipped as why:
+            print(f"ok {number} - {name} # SKIP {why}", flush=True)
+        except Exception:
+            failed += 1
+            print(f"not ok {number} - {name}", flush=True)
+            for line in traceback.format_exc().splitlines():
+                print(f"# {line}", flush=True)
+        finally:
+            place.close()
+    print(f"1..{number}", flush=True)
+    sys.exit(failed > 0)
