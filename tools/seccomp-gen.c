@@ -151,7 +151,7 @@ static bool is_last_test(const struct clause *clause, unsigned depth)
 /* Little-endian, like all architectures of the table: the low half comes first. */
 static label put_word(struct program *program, const struct test *test)
 {
-    size_t offset = offsetof(struct seccomp_data, args) + 8U * test->arg + (test->high ? 4 : 0);
+    size_t offset = offsetof(struct seccomp_data, args) + sizeof(uint64_t) * test->arg + (test->high ? 4 : 0);
 
     if (test->mask != UINT32_MAX)
         put(program, (struct sock_filter)BPF_STMT(BPF_ALU | BPF_AND | BPF_K, test->mask));

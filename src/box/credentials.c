@@ -237,7 +237,8 @@ static bool exists_below(int fd, const char *pattern)
     if (!strpbrk(last, "*?["))
         return fstatat(fd, pattern, &found, AT_SYMLINK_NOFOLLOW) == 0;
 
-    autofree char *parent = last == pattern ? text_copy(".") : text_format("%.*s", (int)(last - pattern - 1), pattern);
+    autofree char *parent =
+        last == pattern ? text_copy(".") : text_format("%.*s", (int)(last - pattern - 1), pattern);
     int dir = openat(fd, parent, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     autoclosedir DIR *entries = dir < 0 ? NULL : fdopendir(dir);
 
@@ -322,15 +323,16 @@ int credentials_check_workspace(const struct host *host, const struct place *pla
 
     const char *around = credentials_around(host, place->path);
     if (around) {
-        error_set(err, ERROR_REFUSED, "%.200s cannot be a workspace: it lies where credentials are (%s)", place->path,
-                  around);
+        error_set(err, ERROR_REFUSED, "%.200s cannot be a workspace: it lies where credentials are (%s)",
+                  place->path, around);
         return error_hint(err, ADVICE);
     }
 
     const struct credential *inside = find_inside(host, place);
     if (inside) {
-        error_set(err, ERROR_REFUSED, "%.200s cannot be a workspace: it holds %s (%s), which would be visible inside",
-                  place->path, inside->gives, inside->place);
+        error_set(err, ERROR_REFUSED,
+                  "%.200s cannot be a workspace: it holds %s (%s), which would be visible inside", place->path,
+                  inside->gives, inside->place);
         return error_hint(err, ADVICE);
     }
     return 0;
@@ -344,21 +346,23 @@ int credentials_check_grant(const struct host *host, const struct place *place, 
     if (!what)
         what = find_own(host, place->path);
     if (what)
-        return error_set(err, ERROR_REFUSED, "%.200s cannot be granted: it is %s; grant the directory below it that is needed",
+        return error_set(err, ERROR_REFUSED,
+                         "%.200s cannot be granted: it is %s; grant the directory below it that is needed",
                          place->path, what);
     if (!directory)
         return 0;
 
     const char *around = credentials_around(host, place->path);
     if (around)
-        return error_set(err, ERROR_REFUSED,
-                         "%.200s cannot be granted: credentials are kept there (%s); grant the one file that is needed",
-                         place->path, around);
+        return error_set(
+            err, ERROR_REFUSED,
+            "%.200s cannot be granted: credentials are kept there (%s); grant the one file that is needed",
+            place->path, around);
 
     const struct credential *inside = find_inside(host, place);
     if (inside)
         return error_set(err, ERROR_REFUSED,
-                         "%.200s cannot be granted: it holds %s (%s); grant the part of it that is needed", place->path,
-                         inside->gives, inside->place);
+                         "%.200s cannot be granted: it holds %s (%s); grant the part of it that is needed",
+                         place->path, inside->gives, inside->place);
     return 0;
 }

@@ -29,38 +29,40 @@ enum {
  * npmrc, gitconfig, environment, apt, fstab, mail and print systems. */
 static const char *const shown[] = {
     /* shells and terminals */
-    "bash.bashrc", "bash_completion", "bash_completion.d", "bashrc", "csh.*", "fish", "inputrc", "profile", "profile.d",
-    "shells", "skel", "terminfo", "DIR_COLORS*", "zsh", "zshrc", "zshenv", "zprofile", "screenrc", "tmux.conf", "nanorc",
-    "vim", "vimrc", "virc", "emacs", "less*", "manpath.config", "man_db.conf", "groff", "htoprc",
+    "bash.bashrc", "bash_completion", "bash_completion.d", "bashrc", "csh.*", "fish", "inputrc", "profile",
+    "profile.d", "shells", "terminfo", "DIR_COLORS*", "zsh", "zshrc", "zshenv", "zprofile", "screenrc",
+    "tmux.conf", "nanorc", "vim", "vimrc", "virc", "emacs", "less*", "manpath.config", "man_db.conf", "groff",
+    "htoprc",
     /* the dynamic linker and libraries */
     "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "ld-musl-*.path", "ld-musl-*.d", "gai.conf", "host.conf",
-    "libnl*", "gss", "crypto-policies", "gnutls", "vulkan", "OpenCL", "glvnd", "drirc",
+    "gss", "crypto-policies", "gnutls", "vulkan", "OpenCL", "glvnd", "drirc",
     /* the system's name, time and language */
     "alternatives", "debian_version", "fedora-release", "redhat-release", "system-release*", "alpine-release",
     "arch-release", "SuSE-release", "os-release", "lsb-release", "issue", "localtime", "timezone", "locale*",
     "default/locale", "vconsole.conf", "X11/locale", "X11/rgb.txt", "X11/xkb", "X11/fonts", "X11/cursors",
     /* tables of numbers and kinds */
-    "ethertypes", "networks", "protocols", "rpc", "services", "netconfig", "bindresvport.blacklist", "magic", "magic.mime",
-    "mailcap", "mime.types", "xattr.conf", "iproute2", "papersize", "paperspecs", "mke2fs.conf", "login.defs",
-    "rmt",
+    "ethertypes", "networks", "protocols", "rpc", "services", "netconfig", "magic", "magic.mime", "mailcap",
+    "mime.types", "xattr.conf", "papersize", "paperspecs", "mke2fs.conf", "login.defs", "rmt",
     /* certificates; never keys */
     "ca-certificates", "ca-certificates.conf", "pki/ca-trust", "pki/tls/certs", "pki/tls/cert.pem",
-    "pki/tls/openssl.cnf", "pki/java", "pki/nssdb", "ssl/certs", "ssl/openssl.cnf", "ssl/cert.pem", "ssl/ct_log_list.cnf",
+    "pki/tls/openssl.cnf", "pki/java", "pki/nssdb", "ssl/certs", "ssl/openssl.cnf", "ssl/cert.pem",
+    "ssl/ct_log_list.cnf",
     /* packages and building */
-    "dpkg/dpkg.cfg*", "dpkg/origins", "dpkg/shlibs*", "dpkg/buildflags.conf", "debconf.conf", "rpm", "pacman.conf", "adduser.conf", "deluser.conf", "ucf.conf", "perl", "python",
-    "python2*", "python3*", "java*", ".java", "nodejs", "node", "php.ini", "php.d", "php/*/cli", "php/*/mods-available", "ruby", "lua", "R", "maven", "ant", "ant.d",
-    "gradle", "scala", "clojure", "erlang", "elixir", "haskell-packages", "opam", "texmf", "gdb", "debuginfod", "gprofng.rc",
-    "ccache.conf", "emscripten", "sgml", "xml", "dictionaries-common", "hunspell", "gtk-2.0", "gtk-3.0",
-    "gtk-4.0", "pango", "wgetrc", "sensors3.conf", "fonts", "ImageMagick*", "ghostscript", "xdg", "chromium",
-    "chromium.d",
+    "dpkg/dpkg.cfg*", "dpkg/origins", "dpkg/shlibs*", "dpkg/buildflags.conf", "debconf.conf", "rpm",
+    "pacman.conf", "adduser.conf", "deluser.conf", "ucf.conf", "perl", "python", "python2*", "python3*",
+    "java*", "nodejs", "node", "php.ini", "php.d", "php/*/cli", "php/*/mods-available", "ruby", "lua", "R",
+    "maven", "ant", "ant.d", "gradle", "scala", "clojure", "erlang", "elixir", "haskell-packages", "opam",
+    "texmf", "gdb", "debuginfod", "gprofng.rc", "ccache.conf", "emscripten", "sgml", "xml",
+    "dictionaries-common", "hunspell", "gtk-2.0", "gtk-3.0", "gtk-4.0", "pango", "wgetrc", "fonts",
+    "ImageMagick*", "ghostscript", "xdg", "chromium", "chromium.d"
 };
 
 /* Left out wherever it appears below one of those: names under which people keep logins in
  * directories that are otherwise harmless (/etc/profile.d/proxy.sh). */
-static const char *const left_out[] = {
-    "*proxy*", "*secret*", "*credential*", "*passw*", "*token*", "*.key", "*_key", "private", "settings*.xml", "*.keytab",
-    "*.dpkg-old", "*.dpkg-new", "*.dpkg-dist", "*~",
-};
+static const char *const left_out[] = { "*proxy*",       "*secret*", "*credential*", "*passw*",
+                                        "*token*",       "*.key",    "*_key",        "private",
+                                        "settings*.xml", "*.keytab", "*.dpkg-old",   "*.dpkg-new",
+                                        "*.dpkg-dist",   "*~" };
 
 static enum glob_place judge(const char *path, const char *name)
 {
@@ -99,8 +101,9 @@ static void record(struct scan *scan, const struct stat *found)
     *array_add(scan->files) = (struct etcfile){ .path = text_copy(path), .mode = found->st_mode };
     if (S_ISLNK(found->st_mode))
         return;
-    text_addf(scan->stamp, "%" PRIu64 " %" PRIi64 " %" PRIi64 " %ld %s", (uint64_t)found->st_ino, (int64_t)found->st_size,
-              (int64_t)found->st_ctim.tv_sec, found->st_ctim.tv_nsec, path);
+    text_addf(scan->stamp, "%c%" PRIu64 " %" PRIi64 " %" PRIi64 " %ld %s", S_ISDIR(found->st_mode) ? 'd' : 'f',
+              (uint64_t)found->st_ino, (int64_t)found->st_size, (int64_t)found->st_ctim.tv_sec,
+              found->st_ctim.tv_nsec, path);
     text_add_bytes(scan->stamp, "", 1);
 }
 
@@ -120,7 +123,8 @@ static int scan_entry(struct scan *scan, int dir, const char *name, struct error
         int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         return fd < 0 ? 0 : scan_directory(scan, fd, err);
     }
-    if (where != GLOB_ABOVE && (S_ISLNK(found.st_mode) || (S_ISREG(found.st_mode) && found.st_size <= FILE_SIZE_MAX)))
+    if (where != GLOB_ABOVE &&
+        (S_ISLNK(found.st_mode) || (S_ISREG(found.st_mode) && found.st_size <= FILE_SIZE_MAX)))
         record(scan, &found);
     return 0;
 }
@@ -174,32 +178,30 @@ void etcfiles_free(struct etcfiles *files)
     *files = ETCFILES_NONE;
 }
 
-/* One record of the stamp; *at is then behind its NUL. */
-static bool is_unchanged(int etc, const char **at)
+/* `record` is one of the stamp, without its first letter. */
+static bool is_unchanged(int etc, const char *record)
 {
     char *rest;
-    uint64_t inode = strtoull(*at, &rest, 10);
+    uint64_t inode = strtoull(record, &rest, 10);
     int64_t size = strtoll(rest, &rest, 10), seconds = strtoll(rest, &rest, 10);
     long nanoseconds = strtol(rest, &rest, 10);
     struct statx now;
 
-    if (*rest++ != ' ')
-        return false;
-    *at = rest + strlen(rest) + 1;
-    if (statx(etc, rest, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_INO | STATX_SIZE | STATX_CTIME, &now) < 0)
+    if (*rest++ != ' ' || statx(etc, rest, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,
+                                STATX_INO | STATX_SIZE | STATX_CTIME, &now) < 0)
         return false;
     return now.stx_ino == inode && (int64_t)now.stx_size == size && now.stx_ctime.tv_sec == seconds &&
            (long)now.stx_ctime.tv_nsec == nanoseconds;
 }
 
-bool etcfiles_unchanged(int etc, const char *stamp, size_t len)
+bool etcfiles_unchanged(int etc, const char *stamp, size_t len, bool all)
 {
     const char *at = stamp, *end = stamp + len;
 
     if (!len || end[-1] != '\0')
         return false;
-    while (at < end)
-        if (!is_unchanged(etc, &at))
+    for (; at < end; at += strlen(at) + 1)
+        if ((all || *at != 'f') && (!*at || !is_unchanged(etc, at + 1)))
             return false;
     return true;
 }

@@ -23,12 +23,14 @@ struct etcfiles {
 #define ETCFILES_NONE ((struct etcfiles){ 0 })
 
 /* Finds them, and adds to `stamp` what they were when they were found: of every directory and
- * regular file inode, size and time of change, which moves with its content, name and mode. */
+ * regular file inode, size and time of change, which moves with its content, links and mode. */
 int etcfiles_scan(int etc, struct etcfiles *out, struct text *stamp, struct error *err);
 void etcfiles_free(struct etcfiles *files);
 
-/* Whether everything is still as the stamp (`len` bytes) says.  One statx a file, nothing else. */
-bool etcfiles_unchanged(int etc, const char *stamp, size_t len);
+/* Whether everything is still as the stamp (`len` bytes) says; one statx for each.  Without `all`
+ * only directories are looked at: that shows every file that came, went or was replaced, but not
+ * one that was written to in place. */
+bool etcfiles_unchanged(int etc, const char *stamp, size_t len, bool all);
 
 /* Copies them below the directory `into`. */
 int etcfiles_copy(int etc, const struct etcfiles *files, int into, struct error *err);

@@ -413,7 +413,12 @@ static int do_device(struct executor *x, const struct step *step, struct error *
         if (strcmp(known[i].path, step->source) == 0 &&
             (!S_ISCHR(status.st_mode) || status.st_rdev != makedev(known[i].major, known[i].minor)))
             return error_set(err, ERROR_REFUSED, "%s of the host is not the device of that name", step->source);
-    if (make_file(x, step->target) < 0 || bind_mount(x, step, source) < 0)
+    if (make_file(x, step->target) < 0)
+        return error_sys(err, "make %s", step->target);
+
+    autoclose int target = open_inside(x, step->target, 0);
+    if (target < 0 || mount(sys_fd_path(source).text, sys_fd_path(target).text, NULL, MS_BIND, NULL) < 0 ||
+        remember(x, step->target, step->flags) < 0)
         return error_sys(err, "show %s", step->source);
     return 0;
 }
@@ -442,6 +447,8 @@ static int do_mask(struct executor *x, const struct step *step, struct error *er
 
     if (target < 0 || fstat(target, &status) < 0)
         return may_be_missing(step) ? 0 : error_sys(err, "open %s", step->target);
+    if (!(status.st_mode & S_IRWXO))
+        return 0; /* only the host's root may open it, and nobody inside is that */
     if (S_ISDIR(status.st_mode))
         result = mount("tmpfs", sys_fd_path(target).text, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
                        "size=4k,mode=755");

@@ -88,7 +88,8 @@ static bool holds_secret(int dir, const char *name)
     return has_login_in_url(content);
 }
 
-static int hide_in_toolroot(const struct toolroot *row, const struct place *place, struct tree *tree, struct error *err)
+static int hide_in_toolroot(const struct toolroot *row, const struct place *place, struct tree *tree,
+                            struct error *err)
 {
     autostrings struct strings patterns = STRINGS_NONE;
 
@@ -105,7 +106,9 @@ static int add_toolroot(const struct toolroot *row, const struct host *host, int
     autoplace struct place place = PLACE_NONE;
     bool absolute = row->path[0] == '/';
 
-    if ((!absolute && home < 0) || place_open(absolute ? AT_FDCWD : home, row->path, &place) < 0)
+    /* Most are missing, and asking whether a file is there costs half of opening it. */
+    if ((!absolute && home < 0) || faccessat(home, row->path, F_OK, 0) < 0 ||
+        place_open(absolute ? AT_FDCWD : home, row->path, &place) < 0)
         return 0;
     autofree char *target = absolute ? text_copy(row->path) : text_format("%s/%s", host->home, row->path);
 
@@ -116,7 +119,8 @@ static int add_toolroot(const struct toolroot *row, const struct host *host, int
     return hide_in_toolroot(row, &place, tree, err);
 }
 
-static int add_toolroots(const struct spec *spec, const struct host *host, struct trees *trees, struct error *err)
+static int add_toolroots(const struct spec *spec, const struct host *host, struct trees *trees,
+                         struct error *err)
 {
     autoclose int home = strcmp(host->home, "/") == 0 ? -1 : open(host->home, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
@@ -161,16 +165,17 @@ static char *full_path(const struct host *host, const char *named)
 static int check_kind(const struct place *place, const char *named, struct error *err)
 {
     mode_t type = place->stat.st_mode & S_IFMT;
-    const char *what = type == S_IFSOCK   ? "a socket: whoever listens there works for the host"
-                       : type == S_IFIFO  ? "a pipe of the host"
-                       : type == S_IFCHR  ? "a device"
-                       : type == S_IFBLK  ? "a disk"
-                                          : NULL;
+    const char *what = type == S_IFSOCK  ? "a socket: whoever listens there works for the host"
+                       : type == S_IFIFO ? "a pipe of the host"
+                       : type == S_IFCHR ? "a device"
+                       : type == S_IFBLK ? "a disk"
+                                         : NULL;
 
     return what ? error_set(err, ERROR_REFUSED, "'%.200s' cannot be granted: it is %s", named, what) : 0;
 }
 
-static int check_target(const struct trees *trees, const struct place *source, const char *target, struct error *err)
+static int check_target(const struct trees *trees, const struct place *source, const char *target,
+                        struct error *err)
 {
     const struct tree *around = trees_around(trees, target);
 
@@ -179,9 +184,9 @@ static int check_target(const struct trees *trees, const struct place *source, c
     if (has_parent_component(target))
         return error_set(err, ERROR_INVALID, "'%.200s' contains '..'; write its plain path", target);
     for (size_t i = 0; i < ARRAY_LEN(reserved_targets); i++)
-        if (path_within(target, reserved_targets[i]))
-            return error_set(err, ERROR_REFUSED, "nothing can be mounted at '%.200s': %s is the sandbox's own", target,
-                             reserved_targets[i]);
+        if (path_within(target, reserved_targets[i]) || path_within(reserved_targets[i], target))
+            return error_set(err, ERROR_REFUSED, "nothing can be mounted at '%.200s': %s is the sandbox's own",
+                             target, reserved_targets[i]);
 
     /* A read-only tree has to hold something to mount on. */
     if (around && around->mode == TREE_RO && strcmp(around->target, target) != 0) {
@@ -189,17 +194,18 @@ static int check_target(const struct trees *trees, const struct place *source, c
         struct stat found;
 
         if (stat(below, &found) < 0 || S_ISDIR(found.st_mode) != S_ISDIR(source->stat.st_mode))
-            return error_set(err, ERROR_INVALID,
-                             "'%.200s' cannot be mounted on: it lies in %.100s, which is read-only, and is not there", target,
-                             around->target);
+            return error_set(
+                err, ERROR_INVALID,
+                "'%.200s' cannot be mounted on: it lies in %.100s, which is read-only, and is not there",
+                target, around->target);
     }
     return 0;
 }
 
 /* What stands at the target already: the same thing once more is fine, a tool root gives way,
  * anything else is a contradiction. */
-static int clear_target(struct trees *trees, const struct place *source, const char *target, enum tree_mode mode,
-                        bool *out_done, struct error *err)
+static int clear_target(struct trees *trees, const struct place *source, const char *target,
+                        enum tree_mode mode, bool *out_done, struct error *err)
 {
     struct tree *there = trees_at(trees, target);
 
@@ -230,7 +236,8 @@ static int add_grant(const struct host *host, const char *named, const char *tar
         if (errno == ENOENT || errno == ENOTDIR)
             return error_set(err, ERROR_MISSING, "'%.200s' does not exist; make it, or do not grant it", named);
         if (errno == ELOOP)
-            return error_set(err, ERROR_REFUSED, "'%.200s' goes through links that lead in a circle or through /proc", named);
+            return error_set(err, ERROR_REFUSED,
+                             "'%.200s' goes through links that lead in a circle or through /proc", named);
         return error_sys(err, "open '%.200s'", named);
     }
     if (check_kind(&place, named, err) < 0 || credentials_check_grant(host, &place, err) < 0)
@@ -277,9 +284,11 @@ int grants_add(const struct spec *spec, const struct host *host, struct trees *t
 static int check_hidden_file(const struct spec *spec, const struct tree *tree, struct error *err)
 {
     for (size_t i = 0; i < spec->hide.len; i++)
-        if (!strchr(spec->hide.items[i], '/') && glob_match(spec->hide.items[i], strrchr(tree->source, '/') + 1))
-            return error_set(err, ERROR_INVALID, "%.200s is granted, but files.hide has '%.100s'; remove one of them",
-                             tree->source, spec->hide.items[i]);
+        if (!strchr(spec->hide.items[i], '/') &&
+            glob_match(spec->hide.items[i], strrchr(tree->source, '/') + 1))
+            return error_set(err, ERROR_INVALID,
+                             "%.200s is granted, but files.hide has '%.100s'; remove one of them", tree->source,
+                             spec->hide.items[i]);
     return 0;
 }
 

@@ -28,9 +28,11 @@ struct hunt {
 int hide_check_pattern(const char *pattern, struct error *err)
 {
     if (!*pattern || strspn(pattern, "/") == strlen(pattern))
-        return error_set(err, ERROR_INVALID, "files.hide: an empty pattern hides nothing; name a file, or * for all");
+        return error_set(err, ERROR_INVALID,
+                         "files.hide: an empty pattern hides nothing; name a file, or * for all");
     if (*pattern == '!')
-        return error_set(err, ERROR_INVALID, "files.hide: '%.200s': exceptions are not known; for a name that begins so write \\!",
+        return error_set(err, ERROR_INVALID,
+                         "files.hide: '%.200s': exceptions are not known; for a name that begins so write \\!",
                          pattern);
     return 0;
 }
@@ -68,8 +70,10 @@ static enum glob_place judge_all(const struct hunt *hunt, const char *name, bool
 static int add(struct hunt *hunt)
 {
     if (hunt->found->len >= FOUND_MAX)
-        return error_set(hunt->err, ERROR_INVALID, "files.hide matches more than %d files; use a narrower pattern, or hide their directory",
-                         FOUND_MAX);
+        return error_set(
+            hunt->err, ERROR_INVALID,
+            "files.hide matches more than %d files; use a narrower pattern, or hide their directory",
+            FOUND_MAX);
     strings_add(hunt->found, text_string(&hunt->path));
     return 0;
 }
@@ -91,7 +95,8 @@ static int descend(struct hunt *hunt, int dir, const char *name)
     if (strcmp(name, "objects") == 0 && text_ends(text_string(&hunt->path), ".git/objects"))
         return 0;
     if (hunt->depth >= DEPTH_MAX || hunt->path.len >= PATH_MAX)
-        return error_set(hunt->err, ERROR_UNSUPPORTED, "directories are nested too deep to look for files to hide in %.200s",
+        return error_set(hunt->err, ERROR_UNSUPPORTED,
+                         "directories are nested too deep to look for files to hide in %.200s",
                          text_string(&hunt->path));
 
     int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

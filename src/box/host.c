@@ -10,6 +10,7 @@
 #include <linux/capability.h>
 #include <linux/magic.h>
 #include <pwd.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -17,7 +18,8 @@
 /* What root needs to hand a sandbox ids of its own: to write the maps, to give it its files and
  * to prepare its mounts. */
 #define ABILITY                                                                                                \
-    (1ULL << CAP_SYS_ADMIN | 1ULL << CAP_SETUID | 1ULL << CAP_SETGID | 1ULL << CAP_CHOWN | 1ULL << CAP_DAC_OVERRIDE)
+    (1ULL << CAP_SYS_ADMIN | 1ULL << CAP_SETUID | 1ULL << CAP_SETGID | 1ULL << CAP_CHOWN |                     \
+     1ULL << CAP_DAC_OVERRIDE)
 
 /* Everything below trusts what /proc says: somebody who mounts a look-alike there must not be
  * able to tell us who we are. */
@@ -48,9 +50,10 @@ static int read_ability(struct host *host, struct error *err)
         return error_sys(err, "read our capabilities");
     host->root = (effective & ABILITY) == ABILITY && private_dir_initial_namespace();
     if (!host->root && is_machine_root(host->uid)) {
-        error_set(err, ERROR_UNSUPPORTED,
-                  "this is uid 0 of the machine, but without the capabilities SYS_ADMIN, SETUID, SETGID, CHOWN and "
-                  "DAC_OVERRIDE, so the sandbox would have to run as uid 0 of the machine too");
+        error_set(
+            err, ERROR_UNSUPPORTED,
+            "this is uid 0 of the machine, but without the capabilities SYS_ADMIN, SETUID, SETGID, CHOWN and "
+            "DAC_OVERRIDE, so the sandbox would have to run as uid 0 of the machine too");
         return error_hint(err, "run cove as an ordinary user, or as root with these capabilities");
     }
     return 0;
@@ -63,11 +66,25 @@ static bool owned_by(const char *path, uid_t uid)
     return path && *path == '/' && stat(path, &found) == 0 && S_ISDIR(found.st_mode) && found.st_uid == uid;
 }
 
+/* Nearly every user stands in /etc/passwd.  Reading it takes one file; asking the whole database
+ * takes its configuration, a try at two sockets and perhaps libraries. */
+static const struct passwd *find_user(uid_t uid)
+{
+    FILE *file = fopen("/etc/passwd", "re");
+    const struct passwd *entry = NULL;
+
+    while (file && (entry = fgetpwent(file)) && entry->pw_uid != uid)
+        continue;
+    if (file)
+        fclose(file);
+    return entry ? entry : getpwuid(uid);
+}
+
 /* The password database is asked first.  $HOME counts where that has no directory of this user
  * (uid 0 of a user namespace is the usual case: the database says /root), and only if it is theirs. */
 static void read_user(struct host *host)
 {
-    const struct passwd *entry = getpwuid(host->uid);
+    const struct passwd *entry = find_user(host->uid);
     const char *home = entry && owned_by(entry->pw_dir, host->uid) ? entry->pw_dir : getenv("HOME");
 
     host->name = text_copy(entry && *entry->pw_name ? entry->pw_name : "user");
@@ -85,7 +102,8 @@ static int read_cwd(struct host *host, struct error *err)
         return error_hint(err, "cd to a directory that exists");
     }
     if (host->cwd[0] != '/')
-        return error_set(err, ERROR_INVALID, "the current directory cannot be reached from /; cd to another one");
+        return error_set(err, ERROR_INVALID,
+                         "the current directory cannot be reached from /; cd to another one");
     return 0;
 }
 

@@ -14,9 +14,9 @@ struct host {
     char *home; /* "/" if there is none that is theirs */
     char *shell;
     char *cwd;
-    char *state;   /* $COVE_HOME, /var/lib/cove or $XDG_STATE_HOME/cove */
-    char *runtime; /* the runtime directory */
-    bool root;     /* by ability: may map a range of ids and id-map mounts; not by uid 0 */
+    char *state;    /* $COVE_HOME, /var/lib/cove or $XDG_STATE_HOME/cove */
+    char *runtime;  /* the runtime directory */
+    bool root;      /* by ability: may map a range of ids and id-map mounts; not by uid 0 */
     char **environ; /* borrowed */
 };
 

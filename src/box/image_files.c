@@ -21,11 +21,12 @@ static const struct {
     const char *path;
     mode_t mode;
 } directories[] = {
-    { "dev", 0755 },       { "etc", 0755 },     { "home", 0755 },    { "media", 0755 },        { "mnt", 0755 },
-    { "opt", 0755 },       { "proc", 0555 },    { "root", 0700 },    { "run", 0755 },          { "srv", 0755 },
-    { "sys", 0555 },       { "tmp", 01777 },    { "usr", 0755 },     { "var", 0755 },          { "var/cache", 0755 },
-    { "var/lib", 0755 },   { "var/lib/dpkg", 0755 }, { "var/log", 0755 }, { "var/mail", 0755 }, { "var/opt", 0755 },
-    { "var/spool", 0755 }, { "var/tmp", 01777 },
+    { "dev", 0755 },          { "etc", 0755 },      { "home", 0755 },      { "media", 0755 },
+    { "mnt", 0755 },          { "opt", 0755 },      { "proc", 0555 },      { "root", 0700 },
+    { "run", 0755 },          { "srv", 0755 },      { "sys", 0555 },       { "tmp", 01777 },
+    { "usr", 0755 },          { "var", 0755 },      { "var/cache", 0755 }, { "var/lib", 0755 },
+    { "var/lib/dpkg", 0755 }, { "var/log", 0755 },  { "var/mail", 0755 },  { "var/opt", 0755 },
+    { "var/spool", 0755 },    { "var/tmp", 01777 },
 };
 
 static const struct {
@@ -64,7 +65,8 @@ static void write_passwd(const struct host *host, struct text *out)
 
     text_addf(out, "root:x:0:0:root:%s:%s\n", is_root ? home : "/root", is_root ? shell : "/bin/sh");
     if (!is_root && host->uid != NOBODY)
-        text_addf(out, "%s:x:%u:%u::%s:%s\n", plain(host->name, "user"), (unsigned)host->uid, (unsigned)host->gid, home, shell);
+        text_addf(out, "%s:x:%u:%u::%s:%s\n", plain(host->name, "user"), (unsigned)host->uid,
+                  (unsigned)host->gid, home, shell);
     if (host->uid != APT)
         text_addf(out, "_apt:x:%d:%d::/nonexistent:/usr/sbin/nologin\n", APT, NOBODY);
     text_addf(out, "nobody:x:%d:%d:nobody:/nonexistent:/usr/sbin/nologin\n", NOBODY, NOBODY);
@@ -103,8 +105,8 @@ void image_files_identity(const struct host *host, struct text *out)
 {
     char target[PATH_MAX];
 
-    text_addf(out, "cove %s format %s\n%u %u %s %s %s\n", COVE_VERSION, FORMAT, (unsigned)host->uid, (unsigned)host->gid,
-              host->name, host->home, host->shell);
+    text_addf(out, "cove %s format %s\n%u %u %s %s %s\n", COVE_VERSION, FORMAT, (unsigned)host->uid,
+              (unsigned)host->gid, host->name, host->home, host->shell);
     for (size_t i = 0; i < ARRAY_LEN(system_names); i++) {
         read_system_link(system_names[i], target);
         text_addf(out, "%s=%s\n", system_names[i], target);
@@ -159,7 +161,7 @@ static void make_home(const struct host *host, int root)
 
         *end = '\0';
         if (mkdirat(root, path, 0755) == 0)
-            (void)fchmodat(root, path, 0755, 0);
+            (void)!fchmodat(root, path, 0755, 0);
         if (last)
             return;
     }

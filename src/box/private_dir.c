@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 
 enum {
-    LINKS_MAX = 40,            /* as the kernel's own limit */
-    OVERFLOW_ID = 65534,       /* how an owner shows that has no name in our user namespace */
+    LINKS_MAX = 40,      /* as the kernel's own limit */
+    OVERFLOW_ID = 65534, /* how an owner shows that has no name in our user namespace */
 };
 
 /* /proc/self/ns/user of the first user namespace: a fixed number in every kernel since 3.8. */
@@ -55,17 +55,20 @@ static bool group_is_own(gid_t group)
 
 static int check_step(const struct stat *found, const char *above, const char *name, struct error *err)
 {
-    bool others_write = (found->st_mode & S_IWOTH) || ((found->st_mode & S_IWGRP) && !group_is_own(found->st_gid));
+    bool others_write =
+        (found->st_mode & S_IWOTH) || ((found->st_mode & S_IWGRP) && !group_is_own(found->st_gid));
 
     if (!is_trusted(found->st_uid))
-        return error_set(err, ERROR_REFUSED, "%.200s/%.100s belongs to another user (uid %u), who could replace it",
-                         above, name, (unsigned)found->st_uid);
+        return error_set(err, ERROR_REFUSED,
+                         "%.200s/%.100s belongs to another user (uid %u), who could replace it", above, name,
+                         (unsigned)found->st_uid);
     if (S_ISLNK(found->st_mode))
         return 0;
     if (!S_ISDIR(found->st_mode))
         return error_set(err, ERROR_REFUSED, "%.200s/%.100s is not a directory", above, name);
     if (others_write && !(found->st_mode & S_ISVTX))
-        return error_set(err, ERROR_REFUSED, "other users can write to %.200s/%.100s; close it (chmod go-w)", above, name);
+        return error_set(err, ERROR_REFUSED, "other users can write to %.200s/%.100s; close it (chmod go-w)",
+                         above, name);
     return 0;
 }
 
@@ -155,7 +158,8 @@ static int walk_all(struct walk *walk, struct error *err)
         if (strcmp(name, ".") == 0)
             continue;
         if (missing && strcmp(name, "..") == 0)
-            missing = error_set(err, ERROR_INVALID, "'..' below %.200s, which does not exist", text_string(&walk->path));
+            missing = error_set(err, ERROR_INVALID, "'..' below %.200s, which does not exist",
+                                text_string(&walk->path));
         else if (missing)
             append_component(&walk->path, name);
         else if ((missing = walk_step(walk, name, err)) == 1)
@@ -182,9 +186,11 @@ char *private_dir_find(const char *path, struct error *err)
 static int check_ours(const struct stat *found, const char *path, struct error *err)
 {
     if (found->st_uid != geteuid())
-        return error_set(err, ERROR_REFUSED, "%.200s belongs to another user (uid %u)", path, (unsigned)found->st_uid);
+        return error_set(err, ERROR_REFUSED, "%.200s belongs to another user (uid %u)", path,
+                         (unsigned)found->st_uid);
     if (found->st_mode & 077)
-        return error_set(err, ERROR_REFUSED, "%.200s is open to other users; close it: chmod 700 %.200s", path, path);
+        return error_set(err, ERROR_REFUSED, "%.200s is open to other users; close it: chmod 700 %.200s", path,
+                         path);
     return 0;
 }
 

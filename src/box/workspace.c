@@ -24,18 +24,20 @@ static int open_start(const char *directory, struct place *out, struct error *er
 {
     if (place_open(AT_FDCWD, directory, out) < 0) {
         if (errno == ENOENT)
-            return error_set(err, ERROR_MISSING, "there is no directory '%.200s'; make it, or name another with -C", directory);
+            return error_set(err, ERROR_MISSING,
+                             "there is no directory '%.200s'; make it, or name another with -C", directory);
         if (errno == ENOTDIR)
-            return error_set(err, ERROR_INVALID, "a part of '%.200s' is a file, not a directory; name a directory with -C",
+            return error_set(err, ERROR_INVALID,
+                             "a part of '%.200s' is a file, not a directory; name a directory with -C",
                              directory);
         if (errno == ELOOP)
-            return error_set(err, ERROR_INVALID, "'%.200s' goes through links that lead in a circle or through /proc",
-                             directory);
+            return error_set(err, ERROR_INVALID,
+                             "'%.200s' goes through links that lead in a circle or through /proc", directory);
         return error_sys(err, "open the workspace '%.200s'", directory);
     }
     if (!S_ISDIR(out->stat.st_mode))
-        return error_set(err, ERROR_INVALID, "'%.200s' is a file, not a directory; name the directory it is in with -C",
-                         directory);
+        return error_set(err, ERROR_INVALID,
+                         "'%.200s' is a file, not a directory; name the directory it is in with -C", directory);
     return 0;
 }
 
@@ -43,9 +45,9 @@ static int open_start(const char *directory, struct place *out, struct error *er
 struct search {
     const struct host *host;
     const struct place *start;
-    struct place top;        /* the best found so far */
-    struct place common;     /* the repository of a linked work tree */
-    char *module;            /* git directory of the submodule in `top`; its superproject is sought */
+    struct place top;    /* the best found so far */
+    struct place common; /* the repository of a linked work tree */
+    char *module;        /* git directory of the submodule in `top`; its superproject is sought */
 };
 
 /* A work tree counts only if it and its .git belong to somebody who could change the start
@@ -69,6 +71,8 @@ static bool is_refused(const struct search *search, const struct place *at)
 {
     struct error ignored;
 
+    if (strcmp(at->path, search->start->path) == 0) /* was looked at */
+        return false;
     return credentials_check_workspace(search->host, at, &ignored) < 0;
 }
 
@@ -135,9 +139,11 @@ static int choose_cwd(const struct spec *spec, const char *start, char **out, st
     const char *wish = spec->cwd ? spec->cwd : "";
 
     if (strstr(wish, "/../") || text_ends(wish, "/..") || strcmp(wish, "..") == 0 || text_starts(wish, "../"))
-        return error_set(err, ERROR_INVALID, "the working directory '%.200s' contains '..'; write its plain path", wish);
+        return error_set(err, ERROR_INVALID,
+                         "the working directory '%.200s' contains '..'; write its plain path", wish);
     if (path_within(wish, "/proc") || path_within(wish, "/dev"))
-        return error_set(err, ERROR_REFUSED, "a command cannot start in '%.200s'; name a directory of files", wish);
+        return error_set(err, ERROR_REFUSED, "a command cannot start in '%.200s'; name a directory of files",
+                         wish);
     *out = *wish == '/' ? text_copy(wish) : *wish ? text_format("%s/%s", start, wish) : text_copy(start);
     return 0;
 }

@@ -13,8 +13,7 @@
 const struct option_row option_help = { "help", 'h', NULL, "Show this help", OPTION_BOOL, RUN_AT(help) };
 
 const struct option_row options_of_run[] = {
-    { "summary", 0, "WHEN", "Tell afterwards what happened, on standard error: auto (if that is a terminal), always or "
-                            "never", OPTION_CHOICE, RUN_AT(summary), { "auto", "always", "never" } },
+    { "summary", 0, "WHEN", "Tell on standard error what happened; auto does if that is a terminal", OPTION_CHOICE, RUN_AT(summary), { "auto", "always", "never" } },
     { "quiet", 'q', NULL, "Say nothing but errors; the same as --summary never", OPTION_BOOL, RUN_AT(quiet) },
     { "report", 0, "FILE", "Write all that happened to FILE as JSON", OPTION_STRING, RUN_AT(report) },
     { "explain", 0, NULL, "Name the system calls that were refused, and why", OPTION_BOOL, RUN_AT(explain) },

@@ -13,7 +13,6 @@
 #include "cli/say.h"
 #include "init/protocol.h"
 #include "keeper/keeper.h"
-#include "keeper/report.h"
 #include "store/store.h"
 
 #include <stdio.h>

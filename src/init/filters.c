@@ -4,10 +4,7 @@
 
 #include "filters_generated.h"
 
-#define FILTER(kind)                                                                                           \
-    {                                                                                                          \
-        filter_##kind, ARRAY_LEN(filter_##kind)                                                                \
-    }
+#define FILTER(kind) [kind] = { filter_##kind, ARRAY_LEN(filter_##kind) }
 
 /* Numbered by the bits of enum filter_kind. */
 const struct filter filters[FILTER_COUNT] = {

@@ -15,6 +15,7 @@
 #include "init/init.h"
 #include "init/wire.h"
 
+#include <errno.h>
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <signal.h>
@@ -132,6 +133,32 @@ static void drain_signals(int fd)
         continue;
 }
 
+/* Nobody is left behind: what is forked while we kill becomes our child and is killed in the next
+ * round.  The keeper need not wait for the kernel to take the namespaces apart after this. */
+static _Noreturn void end_all(void)
+{
+    struct message empty = { .kind = MESSAGE_EMPTY };
+
+    do
+        kill(-1, SIGKILL);
+    while (wait4(-1, NULL, 0, NULL) > 0 || errno != ECHILD);
+    wire_send(PROTOCOL_INIT_FD, &empty, NULL, 0);
+    _exit(0);
+}
+
+/* END is the only message PID 1 gets; anything else is the keeper's end. */
+static _Noreturn void handle_keeper(void)
+{
+    int fds[PROTOCOL_FDS_MAX];
+    struct message message;
+    struct error err;
+    size_t count;
+
+    if (wire_receive(PROTOCOL_INIT_FD, &message, fds, &count, &err) == WIRE_MESSAGE && message.kind == MESSAGE_END)
+        end_all();
+    _exit(0);
+}
+
 int main(void)
 {
     struct message ready = { .kind = MESSAGE_READY };
@@ -160,9 +187,8 @@ int main(void)
 
         if (poll(events, 2, -1) < 0)
             continue;
-        /* The keeper says nothing to PID 1 yet: any event is its end, and with us all ends. */
         if (events[0].revents)
-            _exit(0);
+            handle_keeper();
         drain_signals(signals);
         reap(commands, &spawner);
     }

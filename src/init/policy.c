@@ -29,29 +29,18 @@
 #define CLONE_NAMESPACES                                                                                       \
     (CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET)
 
+/* clang-format off */
 #define NONE (-1)
-#define BITS(arg, mask, value)                                                                                 \
-    {                                                                                                          \
-        TEST_BITS, arg, false, mask, value                                                                     \
-    }
+#define BITS(arg, mask, value) { TEST_BITS, arg, false, mask, value }
 #define IS(arg, value) BITS(arg, UINT32_MAX, value)
-#define AT_MOST(arg, value)                                                                                    \
-    {                                                                                                          \
-        TEST_AT_MOST, arg, false, UINT32_MAX, value                                                            \
-    }
-#define NO_POINTER(arg)                                                                                        \
-    IS(arg, 0),                                                                                                \
-    {                                                                                                          \
-        TEST_BITS, arg, true, UINT32_MAX, 0                                                                    \
-    }
-#define OTHERWISE                                                                                              \
-    {                                                                                                          \
-        TEST_NONE                                                                                              \
-    }
+#define AT_MOST(arg, value) { TEST_AT_MOST, arg, false, UINT32_MAX, value }
+#define NO_POINTER(arg) IS(arg, 0), { TEST_BITS, arg, true, UINT32_MAX, 0 }
+#define OTHERWISE { .op = TEST_NONE }
 /* The kernel takes the type from the low four bits; the rest are flags such as SOCK_CLOEXEC. */
 #define SOCK_TYPE(arg, type) BITS(arg, 0xf, type)
-/* Both families in one test, which saves a tenth of each program: they differ in one bit. */
-#define INTERNET(arg) BITS(arg, (uint32_t) ~(AF_INET ^ AF_INET6), AF_INET &AF_INET6)
+/* Both families in one test, which spares a copy of their clauses: they differ in one bit. */
+#define INTERNET(arg) BITS(arg, (uint32_t)~(AF_INET ^ AF_INET6), AF_INET & AF_INET6)
+/* clang-format on */
 _Static_assert((AF_INET ^ AF_INET6) == 8, "one bit between AF_INET and AF_INET6");
 
 #define CALL(name, x86_64, arm64, rule, mark, why)                                                             \

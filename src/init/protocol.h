@@ -3,8 +3,8 @@
 /* What keeper and PID 1 and PID 2 say to each other.
  *
  * Two SOCK_SEQPACKET pairs, made by the keeper before it clones.  Over the first (init, fd
- * PROTOCOL_INIT_FD) PID 1 says READY and reports children that were not the spawner's; when the
- * keeper's end closes, PID 1 exits and with it everything in the pid namespace.  Over the second
+ * PROTOCOL_INIT_FD) PID 1 says READY and reports children that were not the spawner's; at END, or
+ * when the keeper's end closes, PID 1 exits and with it everything in the pid namespace.  Over the second
  * (fd PROTOCOL_SPAWN_FD) the keeper asks the spawner, PID 2, for commands.  A message is one
  * struct message, whole, with descriptors beside it (SCM_RIGHTS).  Both ends are our own code, but the keeper
  * treats what comes from inside as hostile: it checks size, kind and the number of descriptors. */
@@ -28,6 +28,8 @@ enum message_kind {
     MESSAGE_EXITED,    /* spawner or init -> keeper: pid, `status` as wait(2) gives it, usage */
     MESSAGE_SIGNAL,    /* keeper -> spawner: `signal` to the process group of pid */
     MESSAGE_LISTENER,  /* a command -> keeper: one descriptor, its seccomp listener (START_EXPLAIN) */
+    MESSAGE_END,       /* keeper -> init: kill every process and exit */
+    MESSAGE_EMPTY,     /* init -> keeper, the last word: no process is left but PID 1, which exits now */
 };
 
 enum start_flags {

@@ -448,9 +448,9 @@ static bool over(struct keeper *keeper)
 {
     if (keeper->phase != PHASE_ENDING)
         return false;
-    bool through = output_over(keeper, &keeper->out) & output_over(keeper, &keeper->err);
+    bool out = output_over(keeper, &keeper->out), err = output_over(keeper, &keeper->err);
 
-    return (through || keeper->give_up) && (keeper->dead || keeper->run->fast_exit);
+    return ((out && err) || keeper->give_up) && (keeper->dead || keeper->run->fast_exit);
 }
 
 static int watch(struct keeper *keeper, struct error *err)
@@ -510,7 +510,7 @@ static void finish(struct keeper *keeper)
     if (keeper->run->explain)
         explain_unlisten(keeper->run->explain);
     if (keeper->dead && waitid(P_PIDFD, (id_t)box->pidfd, NULL, WEXITED) == 0)
-        box->pid = -1;
+        box->pid = 0;
 }
 
 int keeper_run(struct box *box, const struct keeper_run *run, struct result *result, struct error *err)

@@ -31,7 +31,7 @@ struct keeper_run {
  *
  * READY of the init socket may still be unread: START waits in the socket until the spawner is there.
  *
- * When this returns PID 1 is dead and reaped (box->pid is -1), and so is every process of the
+ * When this returns PID 1 is dead and reaped (box->pid is 0), and so is every process of the
  * sandbox.  With `fast_exit` PID 1 has got its SIGKILL and every holder of an output pipe is
  * gone, but the kernel may still be tearing down (and a process that closed its output may live
  * for that long); box->pid is left for the caller to wait for. */

@@ -651,10 +651,10 @@ size_t termfilter_run(struct termfilter *filter, const unsigned char *from, size
     return (size_t)(out.at - to);
 }
 
-static void putf(struct out *out, const char *format, unsigned number)
+static void put_numbered(struct out *out, const char *before, unsigned number, const char *after)
 {
     char text[32];
-    int len = snprintf(text, sizeof text, format, number);
+    int len = snprintf(text, sizeof text, "\033%s%u%s", before, number, after);
 
     put(out, text, (size_t)len);
 }
@@ -667,9 +667,9 @@ size_t termfilter_end(struct termfilter *filter, unsigned char *to)
         put(&out, "\033\\", 2);
     for (size_t i = 0; i < ARRAY_LEN(modes); i++)
         if (filter->modes >> i & 1)
-            putf(&out, modes[i].off_is_on ? "\033[?%uh" : "\033[?%ul", modes[i].number);
+            put_numbered(&out, "[?", modes[i].number, modes[i].off_is_on ? "h" : "l");
     if (filter->pushed)
-        putf(&out, "\033[<%uu", filter->pushed);
+        put_numbered(&out, "[<", filter->pushed, "u");
     if (filter->modes & MODE_KEYBOARD)
         put(&out, "\033[=0u", 5);
     if (filter->modes & MODE_KEYS)
@@ -678,7 +678,7 @@ size_t termfilter_end(struct termfilter *filter, unsigned char *to)
         put(&out, "\033>", 2);
     for (unsigned number = 0; number < 20; number++)
         if (filter->colours >> number & 1)
-            putf(&out, "\033]%u\033\\", 100 + number);
+            put_numbered(&out, "]", 100 + number, "\033\\");
     termfilter_start(filter, filter->utf8);
     return (size_t)(out.at - to);
 }

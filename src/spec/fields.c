@@ -127,7 +127,7 @@ const struct field fields[FIELD_COUNT] = {
         .places = ALL_LAYERS | PLACE_FLAG, .combine = COMBINE_GRANT,
         .help = "directories of the host that are visible at another path: SRC:DST[:ro|cow]",
         .flags = { { .name = "volume", .letter = 'v', .argument = "SRC:DST[:ro|cow]",
-                     .help = "Make SRC of the host visible at DST inside, read-only or (unless said) copy on "
+                     .help = "Make SRC of the host visible at DST inside, read-only or, by default, copy on "
                              "write; \\: is a colon in a path" } },
     },
     [FIELD_TOOLS] = {

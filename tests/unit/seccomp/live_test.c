@@ -28,9 +28,9 @@ enum { BROKEN = 200, NOBODY = 0x7ffffffe };
 
 static int install(unsigned kind, unsigned flags)
 {
-    struct sock_fprog program = { .len = filters[kind].len,
-                                  .filter = (struct sock_filter *)(uintptr_t)filters[kind].code };
+    struct sock_fprog program = { .len = filters[kind].len };
 
+    memcpy(&program.filter, &filters[kind].code, sizeof program.filter); /* the kernel's struct lacks const */
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return -1;
     return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);

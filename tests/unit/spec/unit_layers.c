@@ -18,11 +18,12 @@ static const char *write_layer(const struct unit_scratch *scratch, const char *n
 
 static void parse_flags(const struct layers *layers, const char *policy, struct options *options, struct error *err)
 {
-    char *argv[24] = { (char[]){ "run" } };
+    static char name[] = "run", policy_flag[] = "--policy";
+    char *argv[24] = { name };
     int argc = 1;
 
     if (policy) {
-        argv[argc++] = (char[]){ "--policy" };
+        argv[argc++] = policy_flag;
         argv[argc++] = (char *)(uintptr_t)policy;
     }
     for (size_t i = 0; layers->flags[i]; i++)

@@ -1,0 +1,122 @@
+#include "cli/help.h"
+
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/say.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { WIDTH = 79, OPTION_COLUMN = 26 };
+
+static const char introduction[] = "cove runs a command, such as a coding agent, in a sandbox of its own.";
+
+/* Adds `string`, whose first line begins at column `column`, broken between words so that no line
+ * passes WIDTH; further lines begin at `indent`. */
+static void add_wrapped(struct text *out, const char *string, size_t column, size_t indent)
+{
+    bool first = true;
+
+    while (*string) {
+        size_t len = strcspn(string, " \n");
+
+        if (!first && column + 1 + len > WIDTH) {
+            text_addf(out, "\n%*s", (int)indent, "");
+            column = indent;
+        } else if (!first) {
+            text_add(out, " ");
+            column++;
+        }
+        text_add_bytes(out, string, len);
+        column += len;
+        first = false;
+        if (text_starts(string + len, "\n\n")) {
+            text_add(out, "\n\n");
+            column = 0;
+            first = true;
+        }
+        string += len;
+        string += strspn(string, " \n");
+    }
+    text_add(out, "\n");
+}
+
+/* The sentence about an option, with its choices and its default. */
+static void add_sentence(struct text *out, const struct option *option)
+{
+    text_add(out, option->help);
+    if (option->choices) {
+        text_addf(out, "; %s is one of ", option->argument);
+        for (size_t i = 0; option->choices[i]; i++)
+            text_addf(out, "%s%s", i ? ", " : "", option->choices[i]);
+    }
+    if (option->argument && option->field && option->field->initial && option->field->type != TYPE_DURATION &&
+        strcmp(option->field->initial, ".") != 0)
+        text_addf(out, " (default: %s)", option->field->initial);
+}
+
+static void add_option(struct text *out, const struct option *option)
+{
+    autotext struct text left = TEXT_NONE, sentence = TEXT_NONE;
+
+    if (option->letter)
+        text_addf(&left, "  -%c, --%s", option->letter, option->name);
+    else
+        text_addf(&left, "      --%s", option->name);
+    if (option->argument)
+        text_addf(&left, " %s", option->argument);
+    add_sentence(&sentence, option);
+    text_add(out, text_string(&left));
+    if (left.len + 2 > OPTION_COLUMN)
+        text_addf(out, "\n%*s", OPTION_COLUMN, "");
+    else
+        text_addf(out, "%*s", (int)(OPTION_COLUMN - left.len), "");
+    add_wrapped(out, text_string(&sentence), OPTION_COLUMN, OPTION_COLUMN);
+}
+
+void help_program(struct text *out)
+{
+    text_addf(out, "%s\n\nUsage: cove COMMAND [OPTIONS] ...\n\nCommands:\n", introduction);
+    for (size_t i = 0; i < commands_len; i++)
+        if (!commands[i].hidden)
+            text_addf(out, "  %-12s  %s\n", commands[i].name, commands[i].summary);
+    text_add(out, "\n`cove COMMAND --help` says more about one of them.\n");
+}
+
+void help_command(const struct command *command, struct text *out)
+{
+    struct option option;
+
+    text_addf(out, "Usage: cove %s %s\n\n", command->name, command->usage);
+    add_wrapped(out, command->description ? command->description : command->summary, 0, 0);
+    text_add(out, "\nOptions:\n");
+    for (size_t i = 0; option_at(command, i, &option); i++)
+        add_option(out, &option);
+}
+
+int help_main(const struct command *command, int argc, char **argv)
+{
+    autooptions struct options options = OPTIONS_NONE;
+    autotext struct text text = TEXT_NONE;
+    const struct command *about = NULL;
+    struct error err;
+
+    if (options_parse(command, argc, argv, &options, &err) < 0)
+        return say_error(&err);
+    if (options.run.help)
+        about = command;
+    if (options.words.len && !(about = command_find(options.words.items[0]))) {
+        const char *meant = command_suggest(options.words.items[0]);
+
+        error_set(&err, ERROR_INVALID, "there is no command `%.60s`", options.words.items[0]);
+        error_hint(&err, meant ? "did you mean `%s`?" : "`cove help` lists them%s", meant ? meant : "");
+        return say_error(&err);
+    }
+    if (about)
+        help_command(about, &text);
+    else
+        help_program(&text);
+    fputs(text_string(&text), stdout);
+    return 0;
+}

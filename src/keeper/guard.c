@@ -1,0 +1,57 @@
+#include "keeper/guard.h"
+
+#include "base/error.h"
+#include "box/box.h"
+#include "store/store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+/* Keeps the three descriptors it needs and closes the rest: holding a pipe of the user's open
+ * would make whoever reads it wait for us. */
+static void keep_only(int *fds[], int count)
+{
+    enum { ABOVE = 16 };
+
+    for (int i = 0; i < count; i++)
+        *fds[i] = fcntl(*fds[i], F_DUPFD_CLOEXEC, ABOVE + count);
+    for (int i = 0; i < count; i++) {
+        dup2(*fds[i], i);
+        *fds[i] = i;
+    }
+    close_range((unsigned)count, ~0U, 0);
+}
+
+static _Noreturn void guard_main(int pidfd, struct sandbox_dir dir)
+{
+    struct error ignored;
+
+    setsid(); /* Ctrl-C is for the command, not for us */
+    prctl(PR_SET_NAME, "cove-guard");
+    keep_only((int *[]){ &pidfd, &dir.parent, &dir.fd }, 3);
+
+    struct pollfd dead = { .fd = pidfd, .events = POLLIN };
+    while (poll(&dead, 1, -1) < 0 && errno == EINTR)
+        continue;
+    store_sweep(&dir);
+    (void)store_remove(&dir, &ignored); /* what fails is left to the next start's sweep */
+    _exit(0);
+}
+
+int guard_start(const struct box *box, struct sandbox_dir *dir, struct error *err)
+{
+    pid_t pid = fork();
+
+    if (pid < 0)
+        return error_sys(err, "fork the guard");
+    if (pid == 0)
+        guard_main(box->pidfd, *dir);
+    close(dir->fd);
+    close(dir->parent);
+    *dir = SANDBOX_DIR_NONE;
+    return 0;
+}

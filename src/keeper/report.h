@@ -1,0 +1,39 @@
+#pragma once
+
+#include <stdbool.h>
+#include <time.h>
+
+struct error;
+struct findings;
+struct result;
+struct strings;
+struct text;
+
+/* All that is known of a run when it is over.  Everything is borrowed; a NULL is left out of the
+ * summary and is null in JSON. */
+struct report {
+    const char *id, *spec_hash;
+    const char *const *argv;
+    const char *workspace, *image, *user;
+    struct timespec started, ended; /* CLOCK_REALTIME */
+    const struct result *result;
+    const char *changes;            /* where they went: "were discarded (--rm)" */
+    const struct strings *enforced; /* the layers of protection that were on, one word each */
+    const struct findings *findings; /* of --explain */
+};
+
+/* One object, keys in a fixed order, a newline at the end. */
+void report_json(const struct report *report, struct text *out);
+
+/* To a new file that takes the name at once and whole, readable for its owner only; a name that
+ * is no regular file (/dev/stderr, a FIFO) is written to as it is. */
+int report_write(const struct report *report, const char *path, struct error *err);
+
+/* A few lines for people.  Text that came from inside is inert in it. */
+void report_summary(const struct report *report, bool colour, struct text *out);
+
+/* What --explain found, as a table for people. */
+void report_findings(const struct findings *findings, bool colour, struct text *out);
+
+/* Only on a terminal, and not against NO_COLOR. */
+bool report_wants_colour(int fd);
