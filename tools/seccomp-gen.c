@@ -79,7 +79,7 @@ static uint32_t action_of(const struct program *program, enum rule rule, enum ma
         return mark == MARK_PATH && (program->kind & FILTER_EXPLAIN) ? SECCOMP_RET_USER_NOTIF
                                                                      : SECCOMP_RET_ALLOW;
     if (rule == RULE_FAKED)
-        return SECCOMP_RET_ERRNO | 0;
+        return SECCOMP_RET_ERRNO; /* with errno 0, which is success */
     return refusal(program, policy_errno(rule));
 }
 

@@ -104,26 +104,27 @@ static bool is_any_depth(struct part component)
     return component.end - component.at == 2 && memcmp(component.at, "**", 2) == 0;
 }
 
-static enum glob_place better(enum glob_place a, enum glob_place b)
-{
-    return a > b ? a : b;
-}
-
+/* As in match_part(), only the last `**` is ever widened. */
 enum glob_place glob_compare(const char *pattern, const char *path)
 {
+    const char *star = NULL, *resume = NULL;
     struct part want, have;
-    const char *pattern_rest = pattern, *path_rest = path;
 
-    if (!next_component(&pattern_rest, &want))
-        return next_component(&path_rest, &have) ? GLOB_BELOW : GLOB_YES;
-    if (is_any_depth(want)) {
-        enum glob_place here = glob_compare(pattern_rest, path);
-
-        if (here == GLOB_YES || here == GLOB_BELOW || !next_component(&path_rest, &have))
-            return better(here, GLOB_ABOVE);
-        return better(GLOB_ABOVE, glob_compare(pattern, path_rest));
+    while (next_component(&pattern, &want)) {
+        if (is_any_depth(want)) {
+            star = pattern;
+            resume = path;
+            continue;
+        }
+        if (!next_component(&path, &have))
+            return GLOB_ABOVE;
+        if (match_part(want, have))
+            continue;
+        if (!star)
+            return GLOB_NO;
+        (void)next_component(&resume, &have);
+        pattern = star;
+        path = resume;
     }
-    if (!next_component(&path_rest, &have))
-        return GLOB_ABOVE;
-    return match_part(want, have) ? glob_compare(pattern_rest, path_rest) : GLOB_NO;
+    return next_component(&path, &have) ? GLOB_BELOW : GLOB_YES;
 }

@@ -13,8 +13,9 @@
 const struct option_row option_help = { "help", 'h', NULL, "Show this help", OPTION_BOOL, RUN_AT(help) };
 
 const struct option_row options_of_run[] = {
-    { "summary", 0, "WHEN", "Tell on standard error what happened; auto does if that is a terminal", OPTION_CHOICE, RUN_AT(summary), { "auto", "always", "never" } },
-    { "quiet", 'q', NULL, "Say nothing but errors; the same as --summary never", OPTION_BOOL, RUN_AT(quiet) },
+    { "summary", 0, NULL, "Tell on standard error what happened, also where that is no terminal", OPTION_BOOL,
+      RUN_AT(summary) },
+    { "quiet", 'q', NULL, "No summary; say nothing but errors", OPTION_BOOL, RUN_AT(quiet) },
     { "report", 0, "FILE", "Write all that happened to FILE as JSON", OPTION_STRING, RUN_AT(report) },
     { "explain", 0, NULL, "Name the system calls that were refused, and why", OPTION_BOOL, RUN_AT(explain) },
     { "print-plan", 0, NULL, "Show the steps that set the sandbox up, and stop", OPTION_BOOL, RUN_AT(print_plan) },

@@ -29,8 +29,6 @@ struct command;
 struct error;
 struct text;
 
-enum summary { SUMMARY_AUTO, SUMMARY_ALWAYS, SUMMARY_NEVER };
-
 /* What is said on the command line and is no part of the sandbox itself. */
 struct run_options {
     bool help;
@@ -41,7 +39,7 @@ struct run_options {
     bool explain;
     bool force;
     bool all;
-    enum summary summary;
+    bool summary;
     const char *report; /* file for the report as JSON; NULL: none */
     const char *name;
 };

@@ -3,21 +3,24 @@
 #include "cli/run.h"
 
 #include "base/error.h"
-#include "base/own.h"
 #include "base/text.h"
 #include "box/box.h"
 #include "box/plan.h"
 #include "cli/commands.h"
 #include "cli/context.h"
-#include "cli/help.h"
 #include "cli/say.h"
+#include "init/filters.h"
 #include "init/protocol.h"
+#include "keeper/explain.h"
+#include "keeper/guard.h"
 #include "keeper/keeper.h"
+#include "keeper/report.h"
 #include "store/store.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Everything one run holds, released in one place. */
@@ -25,12 +28,19 @@ struct run {
     struct context context;
     struct plan plan;
     struct sandbox_dir dir;
+    char id[ID_LENGTH + 1];
     struct box box;
+    struct explain *explain;
+    struct strings changes; /* trees whose files a command may have removed itself */
+    struct timespec started;
     struct result result;
+    bool ran;
 };
 
 static void run_free(struct run *run)
 {
+    explain_free(run->explain);
+    strings_free(&run->changes);
     plan_free(&run->plan);
     context_free(&run->context);
 }
@@ -60,65 +70,169 @@ static void print_plan(const struct run *run)
     fputs(text_string(&text), stdout);
 }
 
-static int contain(struct run *run, struct error *err)
+static struct keeper_run keeper_wishes(const struct run *run)
 {
-    struct keeper_run keeper = {
-        .argv = (const char *const *)run->plan.argv.items,
-        .envp = (const char *const *)run->plan.env.items,
-        .cwd = run->plan.cwd,
-        .uid = run->plan.ids.uid,
-        .gid = run->plan.ids.gid,
-        .flags = run->plan.start_flags | (run->context.options.run.explain ? START_EXPLAIN : 0),
-        .tty = say_wants_terminal(run->context.spec.terminal),
-        .timeout_ms = run->context.spec.timeout_ms,
+    const struct plan *plan = &run->plan;
+    const struct spec *spec = &run->context.spec;
+
+    return (struct keeper_run){
+        .argv = (const char *const *)plan->argv.items,
+        .envp = (const char *const *)plan->env.items,
+        .cwd = plan->cwd,
+        .uid = plan->ids.uid,
+        .gid = plan->ids.gid,
+        .flags = plan->start_flags | (run->explain ? START_EXPLAIN : 0U),
+        .tty = say_wants_terminal(spec->terminal),
+        .timeout_ms = spec->timeout_ms,
         .in = STDIN_FILENO,
         .out = STDOUT_FILENO,
         .err = STDERR_FILENO,
-        .pipe_owner = run->plan.ids.shifted ? run->plan.ids.base + run->plan.ids.uid : run->context.host.uid,
+        .pipe_owner = plan->ids.shifted ? plan->ids.base + plan->ids.uid : run->context.host.uid,
+        .explain = run->explain,
     };
-
-    if (box_start(&run->plan, &run->context.host, run->dir.id, &run->box, err) < 0)
-        return -1;
-    return keeper_run(&run->box, &keeper, &run->result, err);
 }
 
-static int run_sandbox(struct run *run, struct error *err)
+static void start_explaining(struct run *run)
 {
-    struct error cleaning = { 0 };
+    struct explain_view view = {
+        .spec = &run->context.spec,
+        .workspace = run->plan.workspace,
+        .changes = &run->changes,
+        .filter = (run->plan.start_flags & START_STRICT ? FILTER_STRICT : 0U) |
+                  (run->plan.start_flags & START_FAKEROOT ? FILTER_FAKEROOT : 0U),
+    };
 
-    if (store_create(run->context.host.state, &run->dir, err) < 0)
-        return -1;
-    int result = contain(run, err);
+    if (!run->context.options.run.explain)
+        return;
+    for (size_t i = 1; i < run->plan.trees.len; i++)
+        if (run->plan.trees.items[i].mode == TREE_COW)
+            strings_add(&run->changes, run->plan.trees.items[i].target);
+    run->explain = explain_new(&view);
+}
+
+/* Before the guard is there the directory is ours to remove. */
+static int fail_before_guard(struct run *run)
+{
+    struct error ignored;
 
     box_end(&run->box);
-    if (store_remove(&run->dir, &cleaning) < 0)
-        say_warning("%s; the next start removes it", cleaning.text);
+    (void)store_remove(&run->dir, &ignored);
+    return -1;
+}
+
+static int contain(struct run *run, struct error *err)
+{
+    const struct host *host = &run->context.host;
+
+    if (store_create(host->state, &run->dir, err) < 0)
+        return -1;
+    memcpy(run->id, run->dir.id, sizeof run->id);
+    clock_gettime(CLOCK_REALTIME, &run->started);
+    if (box_start(&run->plan, host, run->dir.id, &run->box, err) < 0 || guard_start(&run->box, &run->dir, err) < 0)
+        return fail_before_guard(run);
+    start_explaining(run);
+
+    struct keeper_run wishes = keeper_wishes(run);
+    int result = keeper_run(&run->box, &wishes, &run->result, err);
+
+    run->ran = result == 0;
+    return result;
+}
+
+static void list_protections(const struct plan *plan, struct strings *out)
+{
+    static const char *const always[] = { "namespaces", "private-root", "no-capabilities", "no-new-privileges", "seccomp",
+                                          "no-network" };
+
+    for (size_t i = 0; i < ARRAY_LEN(always); i++)
+        strings_add(out, always[i]);
+    if (plan->landlock_abi > 0)
+        strings_take(out, text_format("landlock-%d", plan->landlock_abi));
+    if (plan->start_flags & START_STRICT)
+        strings_add(out, "strict");
+}
+
+static void print_report(const struct report *report, const struct run_options *options)
+{
+    autotext struct text text = TEXT_NONE;
+    bool colour = report_wants_colour(STDERR_FILENO);
+
+    if (report->findings)
+        report_findings(report->findings, colour, &text);
+    if (options->summary || (!options->quiet && isatty(STDERR_FILENO)))
+        report_summary(report, colour, &text);
+    fputs(text_string(&text), stderr);
+}
+
+/* What happened, for the person who watches and for the program that reads the file. */
+static int tell(const struct run *run, struct error *err)
+{
+    const struct context *context = &run->context;
+    autostrings struct strings protections = STRINGS_NONE;
+    struct findings findings = { 0 };
+    char hash[65];
+    struct report report = {
+        .id = run->id,
+        .spec_hash = hash,
+        .argv = (const char *const *)run->plan.argv.items,
+        .workspace = run->plan.workspace,
+        .image = context->spec.image,
+        .user = run->plan.ids.uid == 0 ? "root" : context->host.name,
+        .started = run->started,
+        .result = &run->result,
+        .changes = "were discarded",
+        .enforced = &protections,
+        .findings = run->explain ? &findings : NULL,
+    };
+    int result = 0;
+
+    spec_hash(&context->spec, hash);
+    clock_gettime(CLOCK_REALTIME, &report.ended);
+    list_protections(&run->plan, &protections);
+    if (run->explain)
+        explain_findings(run->explain, &findings);
+    print_report(&report, &context->options.run);
+    if (context->options.run.report)
+        result = report_write(&report, context->options.run.report, err);
+    findings_free(&findings);
     return result;
 }
 
 static int run_command(struct run *run, const struct command *command, int argc, char **argv, struct error *err)
 {
+    const struct run_options *options = &run->context.options.run;
+
     if (options_parse(command, argc, argv, &run->context.options, err) < 0)
         return -1;
-    if (run->context.options.run.help) {
+    if (options->help) {
         say_help(command);
         return 0;
     }
     if (make_plan(run, err) < 0)
         return -1;
-    if (run->context.options.run.print_plan)
+    if (options->print_plan)
         print_plan(run);
-    if (run->context.options.run.print_plan || run->context.options.run.dry_run)
+    if (options->print_plan || options->dry_run)
         return 0;
-    return run_sandbox(run, err);
+
+    int result = contain(run, err);
+    struct error ignored;
+
+    if (run->ran || options->report)
+        return tell(run, result < 0 ? &ignored : err) < 0 ? -1 : result;
+    return result;
 }
 
+/* The command's own exit code stands even where Cove has something to say about it: 126 and 127
+ * come with a message, 125 is always ours. */
 int cli_run(const struct command *command, int argc, char **argv)
 {
     struct run run = { .dir = SANDBOX_DIR_NONE, .box = BOX_NONE };
     struct error err = { 0 };
     int code = run_command(&run, command, argc, argv, &err) < 0 ? say_error(&err) : run.result.exit_code;
 
+    if (run.ran && code != EXIT_OWN_ERROR && run.result.error.kind != ERROR_NONE)
+        say_error(&run.result.error);
     run_free(&run);
     return code;
 }

@@ -7,10 +7,12 @@
  * sandbox), wait anywhere but in the loop, or hand one of the host's descriptors in.
  *
  * The end.  The command's exit is known first, by a message of the spawner.  Its pipes are at
- * their end by then unless something in the background holds them, so PID 1 is killed at once
- * (the kernel kills all others with it) and output is passed on until each pipe ends: nothing
- * that was written is lost, nothing that still runs can delay us for longer than its death
- * takes. */
+ * their end by then unless something in the background holds them, so PID 1 is told to kill and
+ * reap all others (it is killed itself, and the kernel does it, when it cannot be told or does not
+ * answer in time) and output is passed on until each pipe ends: nothing that was written is lost,
+ * nothing that still runs can delay us for longer than its death takes.  When PID 1 has said that
+ * it is alone the run is over; that the kernel then takes the namespaces apart nobody has to
+ * wait for. */
 #include "keeper/keeper.h"
 
 #include "base/array.h"
@@ -38,11 +40,14 @@
 enum phase {
     PHASE_STARTING, /* START was sent */
     PHASE_RUNNING,  /* the command runs as `pid` */
-    PHASE_ENDING,   /* PID 1 was killed; output is passed on */
+    PHASE_ENDING,   /* PID 1 was told to end or killed; output is passed on */
 };
 
 /* What waits for a slow reader of our output is given up this long after a kill. */
 enum { GIVE_UP_MS = 2000 };
+
+/* PID 1 is killed if it has not emptied the sandbox by then. */
+enum { EMPTY_MS = 2000 };
 
 struct keeper {
     struct box *box;
@@ -58,7 +63,7 @@ struct keeper {
     bool asked;        /* the command asked the terminal something ... */
     uint64_t asked_at; /* ... when this many bytes of input had come */
     enum phase phase;
-    bool ready, dead, listening, give_up;
+    bool ready, empty, dead, listening, give_up; /* empty: no process but PID 1; dead: nor that */
     int32_t pid;      /* as seen inside */
     uint64_t started; /* monotonic, in microseconds */
 };
@@ -71,6 +76,13 @@ static uint64_t now_us(void)
     return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
+static bool ask_to_end(struct keeper *keeper)
+{
+    struct message message = { .kind = MESSAGE_END };
+
+    return keeper->ready && keeper->init.fd >= 0 && wire_send(keeper->init.fd, &message, NULL, 0) == 0;
+}
+
 /* From here on only output is passed on.  The result must already say why. */
 static void end_sandbox(struct keeper *keeper)
 {
@@ -79,7 +91,8 @@ static void end_sandbox(struct keeper *keeper)
     keeper->phase = PHASE_ENDING;
     keeper->result->wall_us = now_us() - keeper->started;
     stop_disarm(&keeper->stop);
-    sys_pidfd_kill(keeper->box->pidfd, SIGKILL);
+    if (keeper->result->reason == RESULT_FAILED || !ask_to_end(keeper))
+        sys_pidfd_kill(keeper->box->pidfd, SIGKILL);
     relay_close(&keeper->in);
 }
 
@@ -275,6 +288,8 @@ static bool receive(struct keeper *keeper, struct loop_source *source)
     }
     if (keeper->phase != PHASE_ENDING)
         dispatch(keeper, from, &message, fds, count);
+    else if (from == FROM_INIT && message.kind == MESSAGE_EMPTY)
+        keeper->empty = true;
     for (size_t i = 0; i < count; i++)
         own_close(&fds[i]);
     return true;
@@ -437,9 +452,11 @@ static int begin(struct keeper *keeper, struct error *err)
 /* Once everything inside is dead, a pipe that gives nothing now gives nothing any more. */
 static bool output_over(const struct keeper *keeper, struct relay *relay)
 {
-    if (keeper->dead && !relay->ended)
+    bool quiet = keeper->empty || keeper->dead;
+
+    if (quiet && !relay->ended)
         relay_pump(relay);
-    if (keeper->dead && !relay->ended && relay->source.fd >= 0)
+    if (quiet && !relay->ended && relay->source.fd >= 0)
         relay_close(relay);
     return relay->ended;
 }
@@ -450,14 +467,20 @@ static bool over(struct keeper *keeper)
         return false;
     bool out = output_over(keeper, &keeper->out), err = output_over(keeper, &keeper->err);
 
-    return ((out && err) || keeper->give_up) && (keeper->dead || keeper->run->fast_exit);
+    return ((out && err) || keeper->give_up) && (keeper->empty || keeper->dead);
 }
 
 static int watch(struct keeper *keeper, struct error *err)
 {
-    while (!over(keeper))
-        if (loop_turn(&keeper->loop, -1, err) < 0)
+    while (!over(keeper)) {
+        bool ending = keeper->phase == PHASE_ENDING && !keeper->empty && !keeper->dead;
+        int happened = loop_turn(&keeper->loop, ending ? EMPTY_MS : -1, err);
+
+        if (happened < 0)
             return -1;
+        if (happened == 0 && ending)
+            sys_pidfd_kill(keeper->box->pidfd, SIGKILL);
+    }
     return 0;
 }
 

@@ -17,7 +17,6 @@ struct keeper_run {
     uint32_t flags;    /* enum start_flags; START_TTY is added by `tty` */
     bool tty;          /* its standard input and output are a pty */
     bool raw_terminal; /* what it writes to the pty is not filtered (termfilter.h) */
-    bool fast_exit;    /* see keeper_run() */
     uint64_t timeout_ms; /* 0: none */
     int in, out, err;    /* the host's side, usually 0, 1, 2; -1: closed */
     uid_t pipe_owner;    /* who may open /dev/stdin and its like inside: the outside number of `uid` */
@@ -31,10 +30,8 @@ struct keeper_run {
  *
  * READY of the init socket may still be unread: START waits in the socket until the spawner is there.
  *
- * When this returns PID 1 is dead and reaped (box->pid is 0), and so is every process of the
- * sandbox.  With `fast_exit` PID 1 has got its SIGKILL and every holder of an output pipe is
- * gone, but the kernel may still be tearing down (and a process that closed its output may live
- * for that long); box->pid is left for the caller to wait for. */
+ * When this returns every process of the sandbox is dead, but PID 1, our own, may still be on its
+ * way out while the kernel takes the namespaces apart; box->pid is 0 if it was already reaped. */
 int keeper_run(struct box *box, const struct keeper_run *run, struct result *result, struct error *err);
 
 /* For main(), before anything is opened: puts /dev/null in the place of a standard descriptor

@@ -181,8 +181,6 @@ static enum look_found find(const struct subject *subject, const char *path, boo
 {
     autoclose int fd = open_inside(subject, path);
     int number = errno;
-    char parent[LOOK_PATH_MAX];
-
     if (fd >= 0)
         return writes && refuses_writes(fd) ? LOOK_READ_ONLY : LOOK_FINE;
     if (number == EACCES || number == EPERM)
@@ -192,8 +190,7 @@ static enum look_found find(const struct subject *subject, const char *path, boo
     if (!writes)
         return host_has(path) ? LOOK_ABSENT : LOOK_FINE;
 
-    snprintf(parent, sizeof parent, "%s", path);
-    *strrchr(parent, '/') = '\0';
+    autofree char *parent = text_format("%.*s", (int)(strrchr(path, '/') - path), path);
     autoclose int above = open_inside(subject, parent[0] ? parent : "/");
 
     if (above >= 0)

@@ -25,15 +25,17 @@ int loop_turn(struct loop *loop, int timeout_ms, struct error *err)
     if (ready < 0)
         return error_sys(err, "wait for the sandbox");
 
-    for (size_t i = 0; i < loop->len && ready > 0; i++) {
+    int happened = ready;
+
+    for (size_t i = 0, told = 0; i < loop->len && told < (size_t)ready; i++) {
         struct loop_source *source = loop->sources[i];
 
         if (polled[i].revents == 0)
             continue;
-        ready--;
+        told++;
         /* An earlier callback of this turn may have closed or replaced the descriptor. */
         if (source->fd == polled[i].fd)
             source->ready(source->owner, polled[i].revents);
     }
-    return 0;
+    return happened;
 }

@@ -26,5 +26,6 @@ struct loop {
 /* Sources are told in the order in which they were added. */
 void loop_add(struct loop *loop, struct loop_source *source);
 
-/* One wait of at most `timeout_ms` (-1: without end) and the calls that follow from it. */
+/* One wait of at most `timeout_ms` (-1: without end) and the calls that follow from it.  Gives the
+ * number of descriptors that were ready, 0 when the time was over. */
 int loop_turn(struct loop *loop, int timeout_ms, struct error *err);

@@ -311,9 +311,9 @@ void report_findings(const struct findings *findings, bool colour, struct text *
 
         text_addf(out, "    %-5s ", finding->how);
         add_coloured(out, colour, "1", finding->subject);
-        text_add(out, " is ");
+        text_add(out, ": ");
         text_add_inert(out, finding->why);
-        text_addf(out, " (%" PRIu64 " x): ", finding->count);
+        text_addf(out, " (%" PRIu64 " x); ", finding->count);
         text_add_inert(out, finding->grant);
         text_add(out, "\n");
     }

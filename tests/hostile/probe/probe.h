@@ -5,6 +5,7 @@
  * had an effect is judged on the host. */
 
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* Reports one step: `result` below 0 is a failure with errno. */

@@ -28,9 +28,10 @@ enum { BROKEN = 200, NOBODY = 0x7ffffffe };
 
 static int install(unsigned kind, unsigned flags)
 {
-    struct sock_fprog program = { .len = filters[kind].len };
+    static struct sock_filter code[BPF_MAXINSNS]; /* a copy, because the kernel's struct lacks const */
+    struct sock_fprog program = { .len = filters[kind].len, .filter = code };
 
-    memcpy(&program.filter, &filters[kind].code, sizeof program.filter); /* the kernel's struct lacks const */
+    memcpy(code, filters[kind].code, filters[kind].len * sizeof *code);
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return -1;
     return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);

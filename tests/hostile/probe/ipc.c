@@ -1,0 +1,166 @@
+/* Sockets, signals, shared memory. */
+
+#include "probe.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <mqueue.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ipc.h>
+#include <sys/msg.h>
+#include <sys/sem.h>
+#include <sys/shm.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/* `name` begins with @ for an abstract address. */
+static socklen_t address_of(const char *name, struct sockaddr_un *out)
+{
+    size_t len = strlen(name);
+
+    *out = (struct sockaddr_un){ .sun_family = AF_UNIX };
+    if (len >= sizeof out->sun_path)
+        len = sizeof out->sun_path - 1;
+    memcpy(out->sun_path, name, len);
+    if (name[0] == '@')
+        out->sun_path[0] = '\0';
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len);
+}
+
+static void try_all_ways(const char *name, int type, const char *type_name)
+{
+    struct sockaddr_un address;
+    socklen_t len = address_of(name, &address);
+    struct iovec bytes = { (void *)(uintptr_t) "attack", 6 };
+    struct msghdr message = { .msg_name = &address, .msg_namelen = len, .msg_iov = &bytes, .msg_iovlen = 1 };
+    struct mmsghdr several = { .msg_hdr = message };
+    int fd = socket(AF_UNIX, type | SOCK_NONBLOCK, 0);
+
+    chkf(sendto(fd, "attack", 6, 0, (struct sockaddr *)&address, len), "sendto:%s:%s", type_name, name);
+    chkf(sendmsg(fd, &message, 0), "sendmsg:%s:%s", type_name, name);
+    chkf(sendmmsg(fd, &several, 1, 0), "sendmmsg:%s:%s", type_name, name);
+    chkf(connect(fd, (struct sockaddr *)&address, len), "connect:%s:%s", type_name, name);
+    (void)!write(fd, "attack", 6);
+    if (fd >= 0)
+        close(fd);
+}
+
+static int connect_all(int argc, char **argv)
+{
+    signal(SIGPIPE, SIG_IGN);
+    for (int i = 0; i < argc; i++) {
+        try_all_ways(argv[i], SOCK_STREAM, "stream");
+        try_all_ways(argv[i], SOCK_DGRAM, "dgram");
+        try_all_ways(argv[i], SOCK_SEQPACKET, "seqpacket");
+    }
+    return 0;
+}
+
+static int system_v(int argc, char **argv)
+{
+    int shm = 0, sem = 0, msg = 0;
+    key_t key = argc > 0 ? (key_t)strtol(argv[0], NULL, 0) : 1;
+    const char *queue = argc > 1 ? argv[1] : "/none";
+    struct shmid_ds segment;
+    struct msqid_ds messages;
+
+    chk("shmget", shmget(key, 0, 0));
+    chk("semget", semget(key, 0, 0));
+    chk("msgget", msgget(key, 0));
+    for (int i = 0; i < 1000; i++) {
+        shm += shmctl(i, 13 /* SHM_STAT */, &segment) >= 0;
+        msg += msgctl(i, 11 /* MSG_STAT */, &messages) >= 0;
+        sem += semctl(i, 0, 18 /* SEM_STAT */, &segment) >= 0;
+    }
+    say("found", "%d shm %d sem %d msg", shm, sem, msg);
+    chk("mq_open", mq_open(queue, O_RDWR));
+    return 0;
+}
+
+static void no_action(int number)
+{
+    (void)number;
+}
+
+/* Signals at everything that has a number here, then at numbers of the host. */
+static int signals(int argc, char **argv)
+{
+    static const int deadly[] = { SIGKILL, SIGTERM, SIGSEGV, SIGSTOP, SIGABRT, SIGUSR1, SIGHUP };
+    int pipes[2];
+
+    signal(SIGTERM, no_action);
+    for (size_t i = 0; i < sizeof deadly / sizeof *deadly; i++)
+        chkf(kill(1, deadly[i]), "init:%d", deadly[i]);
+    for (int i = 0; i < argc; i++) {
+        pid_t pid = atoi(argv[i]);
+        siginfo_t info = { .si_signo = SIGTERM, .si_code = SI_QUEUE };
+        int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+
+        chkf(kill(pid, SIGTERM), "kill:%d", pid);
+        chkf(syscall(SYS_tgkill, pid, pid, SIGTERM), "tgkill:%d", pid);
+        chkf(syscall(SYS_rt_sigqueueinfo, pid, SIGTERM, &info), "sigqueue:%d", pid);
+        chkf(syscall(SYS_rt_tgsigqueueinfo, pid, pid, SIGTERM, &info), "tgsigqueue:%d", pid);
+        chkf(pidfd < 0 ? -1 : syscall(SYS_pidfd_send_signal, pidfd, SIGTERM, NULL, 0), "pidfd:%d", pid);
+        if (pipe(pipes) == 0) {
+            chkf(fcntl(pipes[0], F_SETOWN, pid), "setown:%d", pid);
+            close(pipes[0]);
+            close(pipes[1]);
+        }
+    }
+    chk("kill-all", kill(-1, SIGTERM));
+    say("alive", "yes");
+    return 0;
+}
+
+/* Kills the process that started us; somebody else must report our end. */
+static int kill_spawner(int argc, char **argv)
+{
+    (void)argc, (void)argv;
+    chk("kill-2", kill(2, SIGKILL));
+    usleep(100000);
+    return 42;
+}
+
+/* Sends as many descriptors as fit, with forged credentials, over everything that is open. */
+static int send_descriptors(int argc, char **argv)
+{
+    enum { MANY = 253 };
+    static union {
+        char bytes[CMSG_SPACE(MANY * sizeof(int))];
+        struct cmsghdr align;
+    } control;
+
+    (void)argc, (void)argv;
+    for (int fd = 0; fd < 64; fd++) {
+        struct iovec bytes = { (void *)(uintptr_t) "x", 1 };
+        struct msghdr message = { .msg_iov = &bytes, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control };
+        struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+        int type;
+
+        if (fcntl(fd, F_GETFD) < 0)
+            continue;
+        head->cmsg_level = SOL_SOCKET;
+        head->cmsg_type = SCM_RIGHTS;
+        head->cmsg_len = CMSG_LEN(MANY * sizeof(int));
+        for (int i = 0; i < MANY; i++)
+            memcpy(CMSG_DATA(head) + (size_t)i * sizeof(int), &(int){ 0 }, sizeof(int));
+        chkf(sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL), "send:%d", fd);
+        chkf(getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &(socklen_t){ sizeof type }), "socket:%d", fd);
+    }
+    say("waiting", "yes");
+    char byte;
+    while (read(0, &byte, 1) > 0)
+        continue;
+    return 0;
+}
+
+const struct attack ipc_attacks[] = {
+    { "connect", connect_all },        { "system-v", system_v }, { "signals", signals },
+    { "kill-spawner", kill_spawner }, { "send-descriptors", send_descriptors }, { NULL, NULL },
+};
