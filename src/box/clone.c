@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "box/execute.h"
 #include "box/host.h"
+#include "box/network.h"
 #include "init/protocol.h"
 #include "init/wire.h"
 #include "sys/sys.h"
@@ -19,6 +20,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
@@ -137,18 +139,25 @@ static int arrange_descriptors(const struct clone_context *context, int landlock
 
 void clone_main(const struct clone_context *context)
 {
-    char *argv[] = { (char *)(uintptr_t) "cove-init", NULL }, *envp[] = { NULL };
+    char *argv[] = { (char *)(uintptr_t) "cove-init", NULL, NULL }, *envp[] = { NULL };
     struct executor x = { .plan = context->plan, .state = context->host->state, .id = context->id, .userns = -1 };
+    struct network network = NETWORK_NONE;
     struct clone_context inside = *context;
     struct error err = { 0 };
     int program;
 
+    x.network = &network;
     umask(0);
+    if ((context->plan->namespaces & CLONE_NEWNET) && network_begin(&network, &err) < 0)
+        fail(context, &err);
     if (set_up(context, &x, &err) < 0 || keep_capabilities(&context->plan->ids, &err) < 0)
         fail(context, &err);
     if (arrange_descriptors(context, x.landlock, &program, &err) < 0)
         fail(context, &err);
     inside.init_fd = PROTOCOL_INIT_FD;
+#ifdef COVE_UNSAFE
+    argv[1] = context->plan->start_flags & START_NO_SECCOMP ? (char *)(uintptr_t) "unfiltered" : NULL;
+#endif
     syscall(SYS_execveat, program, "", argv, envp, AT_EMPTY_PATH);
     error_sys(&err, "run the program of PID 1");
     fail(&inside, &err);

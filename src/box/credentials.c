@@ -347,7 +347,7 @@ int credentials_check_grant(const struct host *host, const struct place *place, 
         what = find_own(host, place->path);
     if (what)
         return error_set(err, ERROR_REFUSED,
-                         "%.200s cannot be granted: it is %s; grant the directory below it that is needed",
+                         "%.200s cannot be granted: it is %s; grant only the files of yours that are needed",
                          place->path, what);
     if (!directory)
         return 0;

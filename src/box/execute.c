@@ -11,17 +11,15 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "base/text.h"
+#include "box/network.h"
 #include "sys/sys.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
-#include <net/if.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mount.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -97,12 +95,9 @@ static int make_file(const struct executor *x, const char *path)
 
 /* --- mounts -------------------------------------------------------------------------------- */
 
-/* Remembers the mount that is now at `path`, for the comparison at the end. */
-static int remember(struct executor *x, const char *path, uint64_t flags)
+/* Remembers a mount, for the comparison at the end. */
+static int remember_id(struct executor *x, uint64_t id, uint64_t flags)
 {
-    autoclose int fd = open_inside(x, path, 0);
-    uint64_t id = fd < 0 ? 0 : sys_mount_id(fd);
-
     if (!id)
         return -1;
     for (size_t i = 0; i < x->mount_count; i += 2)
@@ -113,6 +108,13 @@ static int remember(struct executor *x, const char *path, uint64_t flags)
     *(uint64_t *)array_grow((void **)&x->mounts, &x->mount_count, &x->mount_cap, sizeof *x->mounts) = id;
     *(uint64_t *)array_grow((void **)&x->mounts, &x->mount_count, &x->mount_cap, sizeof *x->mounts) = flags;
     return 0;
+}
+
+static int remember(struct executor *x, const char *path, uint64_t flags)
+{
+    autoclose int fd = open_inside(x, path, 0);
+
+    return remember_id(x, fd < 0 ? 0 : sys_mount_id(fd, ""), flags);
 }
 
 static int mount_at(struct executor *x, const struct step *step, const char *type, const char *options)
@@ -350,6 +352,20 @@ static int do_file(struct executor *x, const struct step *step, struct error *er
     return 0;
 }
 
+/* In place of what the image has under that name, which may be a link to anywhere. */
+static int do_text(struct executor *x, const struct step *step, struct error *err)
+{
+    const char *name;
+    autoclose int parent = open_parent(x, step->target, &name), file = -1;
+
+    if (parent < 0 || (unlinkat(parent, name, 0) < 0 && errno != ENOENT))
+        return error_sys(err, "replace %s", step->target);
+    file = openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    if (file < 0 || write(file, step->source, strlen(step->source)) < 0 || own_inside(x, parent, name) < 0)
+        return error_sys(err, "write %s", step->target);
+    return 0;
+}
+
 static int do_directory(struct executor *x, const struct step *step, struct error *err)
 {
     return make_directories(x, step->target, step->mode) < 0 ? error_sys(err, "make %s", step->target) : 0;
@@ -377,6 +393,10 @@ static int do_mount(struct executor *x, const struct step *step, struct error *e
         return error_sys(err, "make %s to mount on", step->target);
     if (mount_at(x, step, types[step->kind], step->source) < 0)
         return error_sys(err, "mount %s on %s", types[step->kind], step->target);
+    if (strcmp(step->target, "/proc") == 0)
+        x->proc = open_inside(x, step->target, O_DIRECTORY);
+    if (strcmp(step->target, "/dev") == 0)
+        x->dev = open_inside(x, step->target, O_DIRECTORY);
     return 0;
 }
 
@@ -413,12 +433,13 @@ static int do_device(struct executor *x, const struct step *step, struct error *
         if (strcmp(known[i].path, step->source) == 0 &&
             (!S_ISCHR(status.st_mode) || status.st_rdev != makedev(known[i].major, known[i].minor)))
             return error_set(err, ERROR_REFUSED, "%s of the host is not the device of that name", step->source);
-    if (make_file(x, step->target) < 0)
-        return error_sys(err, "make %s", step->target);
 
-    autoclose int target = open_inside(x, step->target, 0);
-    if (target < 0 || mount(sys_fd_path(source).text, sys_fd_path(target).text, NULL, MS_BIND, NULL) < 0 ||
-        remember(x, step->target, step->flags) < 0)
+    const char *name = step->target + strlen("/dev/");
+    autofree char *target = text_format("%s/%s", sys_fd_path(x->dev).text, name);
+
+    if (mknodat(x->dev, name, S_IFREG | 0600, 0) < 0 ||
+        mount(sys_fd_path(source).text, target, NULL, MS_BIND, NULL) < 0 ||
+        remember_id(x, sys_mount_id(x->dev, name), step->flags) < 0)
         return error_sys(err, "show %s", step->source);
     return 0;
 }
@@ -439,22 +460,24 @@ static int do_sysfs(struct executor *x, const struct step *step, struct error *e
     return 0;
 }
 
+/* Masks and device nodes are many, so they go by the descriptor of the fresh /proc or /dev: nobody
+ * but us has put anything there yet, and the last component is all there is to look up. */
 static int do_mask(struct executor *x, const struct step *step, struct error *err)
 {
-    autoclose int target = open_inside(x, step->target, 0);
+    const char *name = step->target + strlen("/proc/");
+    autofree char *target = text_format("%s/%s", sys_fd_path(x->proc).text, name);
     struct stat status;
     int result;
 
-    if (target < 0 || fstat(target, &status) < 0)
-        return may_be_missing(step) ? 0 : error_sys(err, "open %s", step->target);
+    if (fstatat(x->proc, name, &status, AT_SYMLINK_NOFOLLOW) < 0)
+        return may_be_missing(step) ? 0 : error_sys(err, "look at %s", step->target);
     if (!(status.st_mode & S_IRWXO))
         return 0; /* only the host's root may open it, and nobody inside is that */
     if (S_ISDIR(status.st_mode))
-        result = mount("tmpfs", sys_fd_path(target).text, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
-                       "size=4k,mode=755");
+        result = mount("tmpfs", target, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=4k,mode=755");
     else
-        result = mount(sys_fd_path(x->null).text, sys_fd_path(target).text, NULL, MS_BIND, NULL);
-    if (result < 0 || remember(x, step->target, 0) < 0)
+        result = mount(sys_fd_path(x->null).text, target, NULL, MS_BIND, NULL);
+    if (result < 0 || remember_id(x, sys_mount_id(x->proc, name), 0) < 0)
         return error_sys(err, "hide %s", step->target);
     return 0;
 }
@@ -498,13 +521,8 @@ static int do_knob(struct executor *x, const struct step *step, struct error *er
 
 static int do_loopback(struct executor *x, const struct step *step, struct error *err)
 {
-    struct ifreq request = { .ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING };
-    autoclose int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-
-    (void)x, (void)step;
-    if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &request) < 0)
-        return error_sys(err, "bring up loopback");
-    return 0;
+    (void)step;
+    return network_enter(x->network, err);
 }
 
 static int do_hostname(struct executor *x, const struct step *step, struct error *err)
@@ -539,7 +557,7 @@ static int do_landlock(struct executor *x, const struct step *step, struct error
 
 static int (*const doers[STEP_COUNT])(struct executor *, const struct step *, struct error *) = {
     [STEP_ROOT] = do_root,         [STEP_TREE] = do_tree,         [STEP_FILE] = do_file,
-    [STEP_DIRECTORY] = do_directory, [STEP_LINK] = do_link,       [STEP_PROC] = do_mount,
+    [STEP_TEXT] = do_text,        [STEP_DIRECTORY] = do_directory, [STEP_LINK] = do_link,       [STEP_PROC] = do_mount,
     [STEP_TMPFS] = do_mount,       [STEP_DEVPTS] = do_mount,      [STEP_DEVICE] = do_device,
     [STEP_SYSFS] = do_sysfs,       [STEP_MASK] = do_mask,         [STEP_SEAL] = do_seal,
     [STEP_READONLY] = do_readonly, [STEP_KNOB] = do_knob,         [STEP_LOOPBACK] = do_loopback,
@@ -547,17 +565,47 @@ static int (*const doers[STEP_COUNT])(struct executor *, const struct step *, st
     [STEP_LANDLOCK] = do_landlock,
 };
 
+#ifdef COVE_UNSAFE
 static bool left_out(const struct plan *plan, const struct step *step)
 {
-#ifdef COVE_UNSAFE
     const char *at = plan->without ? strstr(plan->without, step->guard) : NULL;
     size_t len = strlen(step->guard);
 
     return at && (at == plan->without || at[-1] == ',') && (at[len] == ',' || at[len] == '\0');
-#else
-    (void)plan, (void)step;
-    return false;
+}
+
+/* In place of a tree that is left out: the host's own directory, writable.  Everything else is
+ * left out by doing nothing. */
+static int do_left_out(struct executor *x, const struct step *step, struct error *err)
+{
+    const struct tree *tree = &x->plan->trees.items[step->tree];
+
+    if (step->kind == STEP_ROOT)
+        return do_root(x, step, err);
+    if (step->kind != STEP_TREE)
+        return step->kind == STEP_FILE ? do_file(x, step, err) : 0;
+
+    autoclose int source = open_source(tree, err), copy = -1, target = -1;
+
+    if (source < 0 || make_directories(x, step->target, 0755) < 0)
+        return error_sys(err, "open %s", tree->source);
+    copy = sys_open_tree(source, "", AT_EMPTY_PATH | AT_RECURSIVE);
+    target = open_inside(x, step->target, O_DIRECTORY);
+    if (copy < 0 || target < 0 ||
+        sys_mount_attr(copy, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, 0, needs_id_map(x, step) ? x->userns : -1) < 0 ||
+        sys_move_mount(copy, target) < 0)
+        return error_sys(err, "show %s as it is", tree->source);
+    return remember(x, step->target, MS_NOSUID | MS_NODEV);
+}
 #endif
+
+static int carry_out(struct executor *x, const struct step *step, struct error *err)
+{
+#ifdef COVE_UNSAFE
+    if (left_out(x->plan, step))
+        return do_left_out(x, step, err);
+#endif
+    return doers[step->kind](x, step, err);
 }
 
 int executor_run(struct executor *x, enum actor actor, struct error *err)
@@ -565,9 +613,9 @@ int executor_run(struct executor *x, enum actor actor, struct error *err)
     for (size_t i = 0; i < x->plan->steps.len; i++) {
         const struct step *step = &x->plan->steps.items[i];
 
-        if (step->by != actor || left_out(x->plan, step))
+        if (step->by != actor)
             continue;
-        if (doers[step->kind](x, step, err) < 0) {
+        if (carry_out(x, step, err) < 0) {
             if (err->kind == ERROR_SYSTEM)
                 error_hint(err, "this needs %s", step_needs(step->kind));
             return error_while(err, "step %zu, %s", i + 1, step_name(step->kind));

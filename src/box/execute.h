@@ -3,6 +3,7 @@
 #include "box/plan.h"
 
 struct error;
+struct network;
 
 /* What a process that carries steps out knows.  All descriptors are in its own mount namespace. */
 struct executor {
@@ -15,6 +16,8 @@ struct executor {
     int empty;            /* a directory that is always empty */
     int userns;           /* for id-mapping, -1 if trees are not */
     int null;             /* the host's /dev/null, for masks */
+    int proc, dev;        /* /proc and /dev of the new root, once mounted */
+    struct network *network; /* being made beside the steps */
     int landlock;         /* the ruleset, once made */
     uint64_t *mounts;     /* ids of the mounts made, with the flags they must have: pairs */
     size_t mount_count, mount_cap;

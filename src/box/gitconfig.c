@@ -24,7 +24,9 @@ static char unescape(char letter)
     static const char known[] = "\"\\ntb", meant[] = "\"\\\n\t\b";
     const char *found = letter ? strchr(known, letter) : NULL;
 
-    return found ? meant[found - known] : '\0';
+    if (!found)
+        return '\0';
+    return meant[found - known];
 }
 
 /* Reads a value up to the end of its line; *at is then there.  False if it is malformed. */

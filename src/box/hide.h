@@ -15,5 +15,5 @@ struct strings;
  * of git (.git/objects) are not looked at: their names are not the user's. */
 int hide_find(int dir, const struct strings *patterns, struct strings *found, struct error *err);
 
-/* Whether one of the patterns hides a file of this name wherever it is. */
+/* Refuses a pattern that cannot mean anything. */
 int hide_check_pattern(const char *pattern, struct error *err);

@@ -153,17 +153,15 @@ static int make_system_names(int root, struct error *err)
 /* An empty home to work in.  One that lies where a tree will be mounted is made there, if at all. */
 static void make_home(const struct host *host, int root)
 {
-    autofree char *path = text_copy(host->home + 1);
+    autotext struct text path = TEXT_NONE;
 
-    for (char *end = path; *path && *end; *end ? *end++ = '/' : '\0') {
-        end = strchrnul(end, '/');
-        bool last = !*end;
+    for (const char *at = host->home + strspn(host->home, "/"); *at; at += strspn(at, "/")) {
+        size_t len = strcspn(at, "/");
 
-        *end = '\0';
-        if (mkdirat(root, path, 0755) == 0)
-            (void)!fchmodat(root, path, 0755, 0);
-        if (last)
+        text_addf(&path, "%s%.*s", path.len ? "/" : "", (int)len, at);
+        if (mkdirat(root, path.data, 0755) == 0 && fchmodat(root, path.data, 0755, 0) < 0)
             return;
+        at += len;
     }
 }
 

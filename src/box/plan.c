@@ -70,30 +70,25 @@ static void plan_trees(struct plan *plan)
  * are closed by that already (its id is never mapped) and are passed over: a mount for each
  * would be a tenth of the start. */
 static const char *const masked[] = {
-    "/proc/acpi",        "/proc/asound",       "/proc/config.gz",   "/proc/interrupts",    "/proc/iomem",
-    "/proc/ioports",     "/proc/kallsyms",     "/proc/kcore",       "/proc/keys",          "/proc/key-users",
-    "/proc/kmsg",        "/proc/kpagecgroup",  "/proc/kpagecount",  "/proc/kpageflags",    "/proc/latency_stats",
-    "/proc/modules",     "/proc/mtrr",         "/proc/sched_debug", "/proc/schedstat",     "/proc/scsi",
-    "/proc/slabinfo",    "/proc/softirqs",     "/proc/sysrq-trigger", "/proc/timer_list",  "/proc/timer_stats",
-    "/proc/tty/driver",  "/proc/vmallocinfo",  "/proc/zoneinfo",    "/proc/pagetypeinfo",  "/proc/diskstats",
-    "/proc/partitions",  "/proc/driver",      "/proc/dynamic_debug", "/proc/allocinfo",
+    "/proc/acpi",   "/proc/asound",    "/proc/config.gz", "/proc/interrupts",  "/proc/iomem",     "/proc/ioports",
+    "/proc/kallsyms", "/proc/kcore",   "/proc/keys",      "/proc/key-users",   "/proc/kmsg",      "/proc/latency_stats",
+    "/proc/mtrr",   "/proc/schedstat", "/proc/scsi",      "/proc/slabinfo",    "/proc/softirqs",  "/proc/timer_list",
+    "/proc/zoneinfo", "/proc/diskstats", "/proc/partitions", "/proc/driver",   "/proc/dynamic_debug", "/proc/vmallocinfo",
+    "/proc/sysrq-trigger",
 };
 
 static const char *const sealed[] = { "/proc/sys", "/proc/bus", "/proc/fs", "/proc/irq" };
 
-/* Bounds of our own user namespace.  No namespace can be made inside even if the filter were
- * gone; inotify instances are counted per user over all namespaces, so a part is left to the
- * owner's own programs. */
+/* Bounds of our own user namespace.  No user namespace can be made inside even if the filter were
+ * gone, and without one nobody has the capability that the other kinds need.  Inotify instances
+ * are counted per user over all namespaces, so a part is left to the owner's own programs. */
 static const struct {
     const char *name, *value;
 } knobs[] = {
-    { "user/max_user_namespaces", "0" },  { "user/max_mnt_namespaces", "0" },    { "user/max_pid_namespaces", "0" },
-    { "user/max_net_namespaces", "0" },   { "user/max_ipc_namespaces", "0" },    { "user/max_uts_namespaces", "0" },
-    { "user/max_cgroup_namespaces", "0" }, { "user/max_time_namespaces", "0" }, { "user/max_inotify_instances", "96" },
+    { "user/max_user_namespaces", "0" },
+    { "user/max_inotify_instances", "96" },
 };
 
-/* The knobs come late: a detached copy of a mount lies in a mount namespace of its own, so after
- * they are set no step can make one. */
 static void plan_proc_rest(struct plan *plan)
 {
     for (size_t i = 0; i < ARRAY_LEN(knobs); i++) {
@@ -117,7 +112,7 @@ static void plan_dev(struct plan *plan)
     static const struct {
         const char *name, *to;
     } links[] = { { "/dev/fd", "/proc/self/fd" },   { "/dev/stdin", "/proc/self/fd/0" }, { "/dev/stdout", "/proc/self/fd/1" },
-                  { "/dev/stderr", "/proc/self/fd/2" }, { "/dev/ptmx", "pts/ptmx" },        { "/dev/core", "/proc/kcore" } };
+                  { "/dev/stderr", "/proc/self/fd/2" }, { "/dev/ptmx", "pts/ptmx" } };
 
     add_at(plan, STEP_TMPFS, "dev", "/dev", "mode=755,size=1m")->flags = MS_NOSUID | MS_NOEXEC;
     for (size_t i = 0; i < ARRAY_LEN(nodes); i++) {
@@ -162,6 +157,24 @@ static void plan_clone(struct plan *plan)
         add(plan, STEP_LANDLOCK, BY_CLONE, "landlock");
     add(plan, STEP_CAPABILITIES, BY_COMMAND, "capabilities");
     add(plan, STEP_FILTER, BY_COMMAND, "seccomp");
+}
+
+/* What the image cannot know: where home is, and a host name of this run's own. */
+static void plan_own_files(struct plan *plan, const struct host *host)
+{
+    struct step *home = add_at(plan, STEP_DIRECTORY, "home", plan->ids.uid == 0 ? "/root" : host->home, NULL);
+
+    home->by = BY_MOUNTER;
+    home->mode = 0755;
+    if (strcmp(plan->hostname, "cove") == 0)
+        return;
+
+    autofree char *hosts = text_format("127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n127.0.1.1 %s\n",
+                                       plan->hostname);
+    autofree char *name = text_format("%s\n", plan->hostname);
+
+    add_at(plan, STEP_TEXT, "hostname", "/etc/hosts", hosts)->by = BY_MOUNTER;
+    add_at(plan, STEP_TEXT, "hostname", "/etc/hostname", name)->by = BY_MOUNTER;
 }
 
 /* Landlock, the second wall: on the host image a command may write where its own things are and
@@ -257,8 +270,9 @@ int plan_build(const struct spec *spec, const struct host *host, const struct wo
         return -1;
     sort_trees(&plan->trees);
     plan->workspace = text_copy(workspace->root);
-    plan->cwd = text_copy(spec->cwd ? spec->cwd : workspace->cwd);
+    plan->cwd = text_copy(workspace->cwd);
     plan_trees(plan);
+    plan_own_files(plan, host);
     plan_clone(plan);
     plan_writable(plan, host);
     plan_command(plan, spec, host);

@@ -31,6 +31,7 @@ enum step_kind {
     STEP_ROOT,      /* the root file system: the image below a writable layer */
     STEP_TREE,      /* a host directory at target */
     STEP_FILE,      /* a single host file at target */
+    STEP_TEXT,      /* a file of our own: `source` is its content */
     STEP_DIRECTORY, /* make target with `mode` */
     STEP_LINK,      /* target -> source */
     STEP_PROC,

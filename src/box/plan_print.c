@@ -19,6 +19,7 @@ static const struct {
                     "(not overlayfs, NFS or a read-only one; see COVE_HOME)" },
     [STEP_TREE] = { "tree", "show a host directory", "overlayfs, and no other mount below the directory" },
     [STEP_FILE] = { "file", "show a host file", "a bind mount of the file" },
+    [STEP_TEXT] = { "text", "write a file of our own", "a writable layer" },
     [STEP_DIRECTORY] = { "directory", "make a directory", "a writable layer" },
     [STEP_LINK] = { "link", "make a symbolic link", "a writable layer" },
     [STEP_PROC] = { "proc", "mount a private /proc",

@@ -160,9 +160,7 @@ static int walk_all(struct walk *walk, struct error *err)
         if (missing && strcmp(name, "..") == 0)
             missing = error_set(err, ERROR_INVALID, "'..' below %.200s, which does not exist",
                                 text_string(&walk->path));
-        else if (missing)
-            append_component(&walk->path, name);
-        else if ((missing = walk_step(walk, name, err)) == 1)
+        else if (missing || (missing = walk_step(walk, name, err)) == 1)
             append_component(&walk->path, name);
         if (missing < 0) {
             free(name);

@@ -177,7 +177,7 @@ int box_start(const struct plan *plan, const struct host *host, const char *id, 
 
     struct clone_context context = { plan, host, id, pairs.init[1], pairs.spawn[1], program, outside ? pairs.go[0] : -1 };
 
-    box.pid = sys_clone(plan->namespaces, &box.pidfd);
+    box.pid = sys_clone(plan->namespaces & ~(uint64_t)CLONE_NEWNET, &box.pidfd); /* that one: network.c */
     if (box.pid == 0) {
         close(pairs.go[1]); /* else the clone would wait for itself when the keeper dies */
         close(pairs.init[0]);

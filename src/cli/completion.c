@@ -62,7 +62,8 @@ static void bash_values(const struct command *command, struct text *out)
             add_choices(out, &option);
             text_add(out, "' -- \"$word\")); return ;;\n");
         } else {
-            text_add(out, takes_path(&option) ? ") COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n" : ") return ;;\n");
+            text_add(out, takes_path(&option) ? ") COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n"
+                                              : ") return ;;\n");
         }
     }
 }
@@ -144,8 +145,9 @@ static void zsh_write(struct text *out)
         add_quoted(out, commands[i].summary, ":\\");
         text_add(out, "\n");
     }
-    text_add(out, "    )\n    if (( CURRENT == 2 )); then\n        _describe command names\n        return\n    fi\n"
-                  "    local name=$words[2]\n    shift words\n    (( CURRENT-- ))\n    case $name in\n");
+    text_add(out,
+             "    )\n    if (( CURRENT == 2 )); then\n        _describe command names\n        return\n    fi\n"
+             "    local name=$words[2]\n    shift words\n    (( CURRENT-- ))\n    case $name in\n");
     for (size_t i = 0; i < commands_len; i++) {
         struct option option;
 
@@ -154,7 +156,7 @@ static void zsh_write(struct text *out)
         text_addf(out, "    %s) _arguments -s -A '-*' \\\n", commands[i].name);
         for (size_t j = 0; option_at(&commands[i], j, &option); j++)
             zsh_option(&option, out);
-        text_add(out, commands[i].spec ? "        '*::command:_normal' ;;\n"
+        text_add(out, commands[i].spec                              ? "        '*::command:_normal' ;;\n"
                       : strcmp(commands[i].name, "completion") == 0 ? "        ':shell:(bash zsh fish)' ;;\n"
                                                                     : "        '*:: :' ;;\n");
     }
@@ -217,7 +219,7 @@ int completion_main(const struct command *command, int argc, char **argv)
 {
     autooptions struct options options = OPTIONS_NONE;
     autotext struct text text = TEXT_NONE;
-    struct error err;
+    struct error err = { 0 };
 
     if (options_parse(command, argc, argv, &options, &err) < 0)
         return say_error(&err);

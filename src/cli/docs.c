@@ -17,8 +17,8 @@
 static const char *type_name(const struct field *field)
 {
     static const char *const names[] = {
-        [TYPE_BOOL] = "true or false",     [TYPE_CHOICE] = "a word", [TYPE_DURATION] = "a duration",
-        [TYPE_STRING] = "text",            [TYPE_STRINGS] = "a list", [TYPE_ENV] = "a mapping or a list",
+        [TYPE_BOOL] = "true or false", [TYPE_CHOICE] = "a word",  [TYPE_DURATION] = "a duration",
+        [TYPE_STRING] = "text",        [TYPE_STRINGS] = "a list", [TYPE_ENV] = "a mapping or a list",
         [TYPE_VOLUMES] = "a list",
     };
 
@@ -46,7 +46,9 @@ static void add_places(const struct field *field, struct text *out)
     static const struct {
         unsigned place;
         const char *name;
-    } places[] = { { PLACE_ADMIN, "administrator" }, { PLACE_OWNER, "owner" }, { PLACE_REPOSITORY, "repository" } };
+    } places[] = { { PLACE_ADMIN, "administrator" },
+                   { PLACE_OWNER, "owner" },
+                   { PLACE_REPOSITORY, "repository" } };
     const char *between = "";
 
     for (size_t i = 0; i < ARRAY_LEN(places); i++) {
@@ -127,10 +129,12 @@ static void add_man_command(const struct command *command, struct text *out)
 
 static void add_man_program(struct text *out)
 {
-    text_add(out, "cove(1)\n\n# NAME\n\ncove - a sandbox for coding agents\n\n# SYNOPSIS\n\n"
-                  "*cove* COMMAND \\[OPTIONS\\] ...\n\n# DESCRIPTION\n\n"
-                  "Runs a command, such as a coding agent, in a sandbox of its own, out of which nothing comes except "
-                  "what its owner lets out.\n\n# COMMANDS\n\n");
+    text_add(
+        out,
+        "cove(1)\n\n# NAME\n\ncove - a sandbox for coding agents\n\n# SYNOPSIS\n\n"
+        "*cove* COMMAND \\[OPTIONS\\] ...\n\n# DESCRIPTION\n\n"
+        "Runs a command, such as a coding agent, in a sandbox of its own, out of which nothing comes except "
+        "what its owner lets out.\n\n# COMMANDS\n\n");
     for (size_t i = 0; i < commands_len; i++) {
         if (commands[i].hidden)
             continue;
@@ -138,12 +142,16 @@ static void add_man_program(struct text *out)
         add_scdoc(out, commands[i].summary);
         text_add(out, "\n\n");
     }
-    text_add(out, "# EXIT STATUS\n\nThat of the command. *124* if it ran out of time, *125* if cove itself failed, "
-                  "*126* if the command could not be run, *127* if it was not found, *128+N* if signal N ended it.\n\n"
-                  "# FILES\n\n" SPEC_ADMIN_FILE "\n\tThe administrator's policy.\n\n"
-                  "~/.config/cove/policy.yaml\n\tThe owner's policy.\n\n"
-                  SPEC_REPOSITORY_FILE "\n\tIn a work tree: what the repository wants less of, and what it wishes "
-                  "for.\n\n");
+    text_add(
+        out,
+        "# EXIT STATUS\n\nThat of the command. *124* if it ran out of time, *125* if cove itself failed, "
+        "*126* if the command could not be run, *127* if it was not found, *128+N* if signal N ended it.\n\n"
+        "# FILES\n\n" SPEC_ADMIN_FILE "\n\t"
+        "The administrator's policy.\n\n"
+        "~/.config/cove/policy.yaml\n\t"
+        "The owner's policy.\n\n" SPEC_REPOSITORY_FILE "\n\t"
+        "In a work tree: what the repository wants less of, and what it wishes "
+        "for.\n\n");
     add_man_end(out, NULL);
 }
 
@@ -157,27 +165,37 @@ void docs_man(const struct command *command, struct text *out)
 
 /* Paragraphs about the layers, shared by cove-policy(5) and the reference; plain in both languages. */
 static const char *const layers_text[] = {
-    "Three layers have a say, and each can only narrow the one before. The administrator's file, " SPEC_ADMIN_FILE
+    "Three layers have a say, and each can only narrow the one before. The administrator's "
+    "file, " SPEC_ADMIN_FILE
     ", is a ceiling and grants nothing by itself. The owner's layer is ~/.config/cove/policy.yaml (or below "
-    "$XDG\\_CONFIG\\_HOME), files named by --policy, and flags: later ones override, lists add up. The repository's is "
+    "$XDG\\_CONFIG\\_HOME), files named by --policy, and flags: later ones override, lists add up. The "
+    "repository's is "
     "the mapping policy in the file " SPEC_REPOSITORY_FILE " at the root of the work tree.",
-    "What the owner asks for on the command line above the ceiling is refused, and the message names both places. What "
-    "the owner's own file says above it is cut. What the repository says above the owner's has no effect. A layer that "
+    "What the owner asks for on the command line above the ceiling is refused, and the message names both "
+    "places. What "
+    "the owner's own file says above it is cut. What the repository says above the owner's has no effect. A "
+    "layer that "
     "does not exist restricts nothing; one that cannot be read whole stops the start.",
-    "The administrator's file and its directory must belong to root and be writable for nobody else; the owner's must "
-    "belong to the owner or root. None of them may be a symbolic link. An unknown key, a key that is there twice, an "
+    "The administrator's file and its directory must belong to root and be writable for nobody else; the "
+    "owner's must "
+    "belong to the owner or root. None of them may be a symbolic link. An unknown key, a key that is there "
+    "twice, an "
     "anchor, an alias or a tag is an error. Paths are absolute or begin with ~/.",
-    "files.read, files.write and volumes are three ways to the host's files, so a ceiling on one holds for the others: "
-    "what files.read of a layer leaves out is not visible by the others, what files.write leaves out is not writable "
+    "files.read, files.write and volumes are three ways to the host's files, so a ceiling on one holds for the "
+    "others: "
+    "what files.read of a layer leaves out is not visible by the others, what files.write leaves out is not "
+    "writable "
     "by volumes.",
 };
 
 void docs_man_policy(struct text *out)
 {
-    text_add(out, "cove-policy(5)\n\n# NAME\n\ncove-policy - what a sandbox may see and do\n\n# DESCRIPTION\n\n");
+    text_add(out,
+             "cove-policy(5)\n\n# NAME\n\ncove-policy - what a sandbox may see and do\n\n# DESCRIPTION\n\n");
     for (size_t i = 0; i < ARRAY_LEN(layers_text); i++)
         text_addf(out, "%s\n\n", layers_text[i]);
-    text_add(out, "# KEYS\n\nA dot goes one mapping deeper: files.read is the key read in the mapping files.\n\n");
+    text_add(out,
+             "# KEYS\n\nA dot goes one mapping deeper: files.read is the key read in the mapping files.\n\n");
     for (size_t i = 0; i < FIELD_COUNT; i++) {
         autotext struct text extra = TEXT_NONE;
 
@@ -265,7 +283,8 @@ static void add_reference_key(struct text *out, const struct field *field)
 
 void docs_reference(struct text *out)
 {
-    text_add(out, "# Reference\n\nMade from the tables of the program by `tools/gen-docs`; a test compares them.\n");
+    text_add(out,
+             "# Reference\n\nMade from the tables of the program by `tools/gen-docs`; a test compares them.\n");
     for (size_t i = 0; i < commands_len; i++)
         if (!commands[i].hidden)
             add_reference_command(out, &commands[i]);
@@ -297,7 +316,8 @@ static int write_one(const char *what, const char *about, struct text *out, stru
         for (size_t i = 0; i < commands_len; i++)
             text_addf(out, "%s%s", commands[i].hidden ? "" : commands[i].name, commands[i].hidden ? "" : "\n");
     else
-        return error_set(err, ERROR_INVALID, "`cove docs` has reference, man [COMMAND], man-policy and commands");
+        return error_set(err, ERROR_INVALID,
+                         "`cove docs` has reference, man [COMMAND], man-policy and commands");
     return 0;
 }
 
@@ -305,12 +325,12 @@ int docs_main(const struct command *command, int argc, char **argv)
 {
     autooptions struct options options = OPTIONS_NONE;
     autotext struct text text = TEXT_NONE;
-    struct error err;
+    struct error err = { 0 };
 
     if (options_parse(command, argc, argv, &options, &err) < 0)
         return say_error(&err);
-    if (write_one(options.words.len ? options.words.items[0] : "", options.words.len > 1 ? options.words.items[1] : NULL,
-                  &text, &err) < 0)
+    if (write_one(options.words.len ? options.words.items[0] : "",
+                  options.words.len > 1 ? options.words.items[1] : NULL, &text, &err) < 0)
         return say_error(&err);
     fputs(text_string(&text), stdout);
     return 0;

@@ -100,7 +100,7 @@ int help_main(const struct command *command, int argc, char **argv)
     autooptions struct options options = OPTIONS_NONE;
     autotext struct text text = TEXT_NONE;
     const struct command *about = NULL;
-    struct error err;
+    struct error err = { 0 };
 
     if (options_parse(command, argc, argv, &options, &err) < 0)
         return say_error(&err);

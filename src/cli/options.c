@@ -18,7 +18,8 @@ const struct option_row options_of_run[] = {
     { "quiet", 'q', NULL, "No summary; say nothing but errors", OPTION_BOOL, RUN_AT(quiet) },
     { "report", 0, "FILE", "Write all that happened to FILE as JSON", OPTION_STRING, RUN_AT(report) },
     { "explain", 0, NULL, "Name the system calls that were refused, and why", OPTION_BOOL, RUN_AT(explain) },
-    { "print-plan", 0, NULL, "Show the steps that set the sandbox up, and stop", OPTION_BOOL, RUN_AT(print_plan) },
+    { "print-plan", 0, NULL, "Show the steps that set the sandbox up, and stop", OPTION_BOOL,
+      RUN_AT(print_plan) },
     { "dry-run", 0, NULL, "Check everything, start nothing", OPTION_BOOL, RUN_AT(dry_run) },
     { "json", 0, NULL, "With --print-plan or --dry-run: as JSON", OPTION_BOOL, RUN_AT(json) },
     { NULL },
@@ -35,12 +36,9 @@ void options_free(struct options *options)
 
 static struct option of_row(const struct option_row *row)
 {
-    return (struct option){ .name = row->name,
-                            .argument = row->argument,
-                            .help = row->help,
-                            .choices = row->choices[0] ? row->choices : NULL,
-                            .letter = row->letter,
-                            .row = row };
+    return (struct option){
+        .name = row->name, .argument = row->argument, .help = row->help, .letter = row->letter, .row = row
+    };
 }
 
 static struct option of_flag(const struct flag *flag, const struct field *field)
@@ -136,44 +134,16 @@ static int unknown_option(const struct parsing *parsing, const char *word)
     return error_hint(parsing->err, "cove %s --help lists them", parsing->command->name);
 }
 
-static int set_choice(const struct parsing *parsing, const struct option *option, const char *value)
-{
-    autotext struct text shown = TEXT_NONE, names = TEXT_NONE;
-    struct suggest near = SUGGEST_NONE;
-
-    for (unsigned i = 0; i < OPTION_CHOICES && option->row->choices[i]; i++) {
-        if (strcmp(value, option->row->choices[i]) == 0) {
-            *(unsigned *)((char *)&parsing->out->run + option->row->at) = i;
-            return 0;
-        }
-        text_addf(&names, "%s%s", i ? ", " : "", option->row->choices[i]);
-        suggest_offer(&near, value, option->row->choices[i]);
-    }
-    node_show_text(value, &shown);
-    error_set(parsing->err, ERROR_INVALID, "--%s: %s must be one of %s", option->name, text_string(&shown),
-              text_string(&names));
-    return near.best ? error_hint(parsing->err, "did you mean %s?", near.best) : -1;
-}
-
-static int use(const struct parsing *parsing, const struct option *option, const char *value)
+static void use(const struct parsing *parsing, const struct option *option, const char *value)
 {
     struct options *out = parsing->out;
 
-    if (option->flag) {
+    if (option->flag)
         *array_add(&out->spec) = (struct flag_use){ option->flag, option->field, value };
-        return 0;
-    }
-    switch (option->row->type) {
-    case OPTION_BOOL:
+    else if (option->row->type == OPTION_BOOL)
         *(bool *)((char *)&out->run + option->row->at) = true;
-        return 0;
-    case OPTION_STRING:
+    else
         *(const char **)((char *)&out->run + option->row->at) = value;
-        return 0;
-    case OPTION_CHOICE:
-        return set_choice(parsing, option, value);
-    }
-    return -1;
 }
 
 /* `attached` is the value that stood in the same word, or NULL. */
@@ -181,14 +151,11 @@ static int use_with_value(struct parsing *parsing, const struct option *option, 
 {
     if (!option->argument && attached)
         return error_set(parsing->err, ERROR_INVALID, "--%s takes no value", option->name);
-    if (!option->argument)
-        return use(parsing, option, NULL);
-    if (attached)
-        return use(parsing, option, attached);
-    if (parsing->at >= parsing->argc)
+    if (option->argument && !attached && parsing->at >= parsing->argc)
         return error_set(parsing->err, ERROR_INVALID, "--%s needs a value: --%s %s", option->name, option->name,
                          option->argument);
-    return use(parsing, option, parsing->argv[parsing->at++]);
+    use(parsing, option, option->argument && !attached ? parsing->argv[parsing->at++] : attached);
+    return 0;
 }
 
 static int parse_long(struct parsing *parsing, const char *word)
@@ -211,8 +178,7 @@ static int parse_letters(struct parsing *parsing, const char *word)
             return unknown_option(parsing, word);
         if (option.argument)
             return use_with_value(parsing, &option, at[1] ? at + 1 : NULL);
-        if (use(parsing, &option, NULL) < 0)
-            return -1;
+        use(parsing, &option, NULL);
     }
     return 0;
 }

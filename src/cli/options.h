@@ -37,21 +37,15 @@ struct run_options {
     bool dry_run;
     bool print_plan;
     bool explain;
-    bool force;
-    bool all;
     bool summary;
     const char *report; /* file for the report as JSON; NULL: none */
-    const char *name;
 };
 
 /* How an option_row changes struct run_options. */
 enum option_type {
     OPTION_BOOL,   /* sets a bool */
-    OPTION_CHOICE, /* sets an enum to the place of the word in `choices` */
     OPTION_STRING, /* borrows the word */
 };
-
-enum { OPTION_CHOICES = 4 };
 
 /* One option that is no field of the spec. */
 struct option_row {
@@ -61,7 +55,6 @@ struct option_row {
     const char *help;
     enum option_type type;
     size_t at; /* offset in struct run_options */
-    const char *choices[OPTION_CHOICES];
 };
 
 /* Every command has it without naming it: -h, --help. */
@@ -94,5 +87,5 @@ struct option {
     const struct option_row *row;
 };
 
-/* The option at place `index` of the command, own ones first, --help last; false past the end. */
+/* The option at place `index` of the command, those of the spec first, --help last; false past the end. */
 bool option_at(const struct command *command, size_t index, struct option *out);

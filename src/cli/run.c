@@ -223,15 +223,15 @@ static int run_command(struct run *run, const struct command *command, int argc,
     return result;
 }
 
-/* The command's own exit code stands even where Cove has something to say about it: 126 and 127
- * come with a message, 125 is always ours. */
+/* A run that ended may still have something to say: why its command was not started, or that its
+ * output was lost. */
 int cli_run(const struct command *command, int argc, char **argv)
 {
     struct run run = { .dir = SANDBOX_DIR_NONE, .box = BOX_NONE };
     struct error err = { 0 };
     int code = run_command(&run, command, argc, argv, &err) < 0 ? say_error(&err) : run.result.exit_code;
 
-    if (run.ran && code != EXIT_OWN_ERROR && run.result.error.kind != ERROR_NONE)
+    if (run.ran && run.result.error.kind != ERROR_NONE)
         say_error(&run.result.error);
     run_free(&run);
     return code;

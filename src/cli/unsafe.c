@@ -12,6 +12,7 @@
 #include <linux/sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Guards that are no step of their own: bits of START, and namespaces. */
 static const struct {

@@ -235,7 +235,8 @@ const struct field *combine_narrow(const struct field *field, const struct layer
         changed = said && narrow_union(bound, value);
         break;
     case COMBINE_GRANT:
-        return field->type == TYPE_VOLUMES ? narrow_volumes(ceiling, value) : narrow_paths(field, ceiling, value);
+        return field->type == TYPE_VOLUMES ? narrow_volumes(ceiling, value)
+                                           : narrow_paths(field, ceiling, value);
     }
     return changed ? field : NULL;
 }

@@ -153,13 +153,21 @@ const struct field fields[FIELD_COUNT] = {
 };
 
 const struct flag source_flags[] = {
-    { .name = "env-file", .argument = "FILE", .kind = FLAG_ENV_FILE,
+    { .name = "env-file",
+      .argument = "FILE",
+      .kind = FLAG_ENV_FILE,
       .help = "Set the variables that FILE has, one KEY=VALUE a line; # begins a comment" },
-    { .name = "policy", .argument = "FILE", .kind = FLAG_POLICY,
+    { .name = "policy",
+      .argument = "FILE",
+      .kind = FLAG_POLICY,
       .help = "Read one more policy file; it may not be writable for others" },
-    { .name = "spec", .argument = "FILE", .kind = FLAG_SPEC,
+    { .name = "spec",
+      .argument = "FILE",
+      .kind = FLAG_SPEC,
       .help = "Read a sandbox's description as JSON in place of your policy file" },
-    { .name = "interactive", .letter = 'i', .kind = FLAG_IGNORED,
+    { .name = "interactive",
+      .letter = 'i',
+      .kind = FLAG_IGNORED,
       .help = "Nothing: input is always connected" },
 };
 

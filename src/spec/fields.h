@@ -90,15 +90,15 @@ enum { FIELD_FLAGS = 2, FIELD_CHOICES = 4 };
 /* One option of a sandbox.  Flags, policy files, JSON, help, man page, reference and completion
  * all come from this row. */
 struct field {
-    const char *key;          /* in files and JSON; a dot goes one mapping deeper */
-    size_t at;                /* offset in struct spec */
-    const char *initial;      /* what holds if nobody says anything, as it would be written */
-    const char *help;         /* of the key, one sentence without a full stop */
-    field_form *form;         /* of a string or an item of a list */
-    uint64_t least, most;     /* of a duration */
+    const char *key;      /* in files and JSON; a dot goes one mapping deeper */
+    size_t at;            /* offset in struct spec */
+    const char *initial;  /* what holds if nobody says anything, as it would be written */
+    const char *help;     /* of the key, one sentence without a full stop */
+    field_form *form;     /* of a string or an item of a list */
+    uint64_t least, most; /* of a duration */
     enum field_type type;
     enum field_combine combine;
-    unsigned places;          /* enum field_place, or-ed */
+    unsigned places; /* enum field_place, or-ed */
     const char *choices[FIELD_CHOICES];
     struct flag flags[FIELD_FLAGS];
 };

@@ -10,6 +10,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
+static int open_at(int directory, const char *name, int flags)
+{
+    return openat(directory, name, flags | O_RDONLY | O_NOCTTY | O_CLOEXEC);
+}
+
 /* Reads to the end; more than the bound is an error of its own. */
 static int read_whole(int fd, const char *shown, struct text *out, struct error *err)
 {
@@ -29,9 +34,10 @@ static int read_whole(int fd, const char *shown, struct text *out, struct error 
 }
 
 /* Opens without following a link and without waiting for the other end of a pipe. */
-static int open_regular(int directory, const char *name, const char *shown, struct stat *stat, struct error *err)
+static int open_regular(int directory, const char *name, const char *shown, struct stat *stat,
+                        struct error *err)
 {
-    autoclose int fd = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    autoclose int fd = open_at(directory, name, O_NOFOLLOW | O_NONBLOCK);
 
     if (fd < 0 && errno == ELOOP)
         return error_set(err, ERROR_REFUSED, "%s: is a symbolic link; it must be the file itself", shown);
@@ -77,7 +83,7 @@ static int open_parent(const char *path, bool links, const char **name, struct t
     const char *slash = strrchr(path, '/');
     autofree char *parent = slash ? text_format("%.*s", (int)(slash - path), path) : text_copy(".");
     const char *opened = *parent ? parent : "/";
-    int fd = open(opened, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (links ? 0 : O_NOFOLLOW));
+    int fd = open_at(AT_FDCWD, opened, O_DIRECTORY | (links ? 0 : O_NOFOLLOW));
 
     text_add_inert(shown, opened);
     *name = slash ? slash + 1 : path;
@@ -121,7 +127,7 @@ int file_read_untrusted(int directory, const char *name, const char *shown, stru
 int file_read_named(const char *path, struct text *out, struct error *err)
 {
     autotext struct text shown = TEXT_NONE;
-    autoclose int fd = open(path, O_RDONLY | O_NOCTTY | O_CLOEXEC);
+    autoclose int fd = open_at(AT_FDCWD, path, 0);
 
     text_add_inert(&shown, path);
     if (fd < 0)

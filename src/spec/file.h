@@ -20,7 +20,8 @@ int file_read_trusted(const char *path, const struct file_rules *rules, struct t
 
 /* Reads the file `name` in `directory` (an open directory, which remains the caller's), believing
  * nobody: only its kind and size are checked.  Returns 1 if there is none. */
-int file_read_untrusted(int directory, const char *name, const char *shown, struct text *out, struct error *err);
+int file_read_untrusted(int directory, const char *name, const char *shown, struct text *out,
+                        struct error *err);
 
 /* Reads what the owner names: a file, a pipe, a terminal.  At most 1 MB. */
 int file_read_named(const char *path, struct text *out, struct error *err);

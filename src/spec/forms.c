@@ -80,7 +80,8 @@ bool form_path(const struct form_context *context, const char *in, char **out, s
     else if (in[0] != '~' && context->cwd)
         whole = text_format("%s/%s", context->cwd, in);
     else
-        return refuse(why, context->home ? "must be an absolute path or begin with ~/" : "must be an absolute path");
+        return refuse(why,
+                      context->home ? "must be an absolute path or begin with ~/" : "must be an absolute path");
     *out = clean_path(whole);
     return true;
 }
@@ -211,7 +212,8 @@ static const char *read_part(const char *at, size_t *unit, uint64_t *sum)
     for (; *unit < ARRAY_LEN(units); ++*unit) {
         if (strlen(units[*unit].name) != letters || memcmp(at, units[*unit].name, letters) != 0)
             continue;
-        if (__builtin_mul_overflow(number, units[*unit].millis, &part) || __builtin_add_overflow(*sum, part, sum))
+        if (__builtin_mul_overflow(number, units[*unit].millis, &part) ||
+            __builtin_add_overflow(*sum, part, sum))
             return NULL;
         ++*unit; /* each unit once, in this order: 1h30m is one way to write it, 30m1h is a mistake */
         return at + letters;

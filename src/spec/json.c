@@ -45,28 +45,23 @@ static bool read_hex(const char *hex, struct node *node)
     return true;
 }
 
-static bool convert(const json_t *json, struct node *node, unsigned depth);
+static bool convert(json_t *json, struct node *node, unsigned depth);
 
-static bool convert_items(const json_t *json, struct node *node, unsigned depth)
+static bool convert_items(json_t *json, struct node *node, unsigned depth)
 {
-    const char *key;
     json_t *value;
     size_t index;
 
     if (json_is_array(json)) {
         node->kind = NODE_LIST;
-        json_array_foreach (json, index, value)
-            if (!convert(value, array_add(node), depth + 1))
-                return false;
+        json_array_foreach(json, index, value) if (!convert(value, array_add(node), depth + 1)) return false;
         return true;
     }
     node->kind = NODE_MAP;
-    for (void *at = json_object_iter((json_t *)(uintptr_t)json); at;
-         at = json_object_iter_next((json_t *)(uintptr_t)json, at)) {
-        key = json_object_iter_key(at);
+    for (void *at = json_object_iter(json); at; at = json_object_iter_next(json, at)) {
         struct node *below = array_add(node);
 
-        below->key = text_copy(key);
+        below->key = text_copy(json_object_iter_key(at));
         if (!convert(json_object_iter_value(at), below, depth + 1))
             return false;
     }
@@ -74,7 +69,7 @@ static bool convert_items(const json_t *json, struct node *node, unsigned depth)
 }
 
 /* False if it is nested too deeply or has malformed bytes. */
-static bool convert(const json_t *json, struct node *node, unsigned depth)
+static bool convert(json_t *json, struct node *node, unsigned depth)
 {
     if (depth >= NODE_DEPTH_MAX)
         return false;

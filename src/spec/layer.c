@@ -10,6 +10,8 @@
 
 #include <string.h>
 
+enum { ITEMS_MAX = 1024 };
+
 void layer_free(struct layer *layer)
 {
     spec_free(&layer->values);
@@ -102,6 +104,10 @@ static int read_field(const struct reading *reading, const struct node *node, co
     /* Only our own JSON has it: a member that was not said. */
     if (node->kind == NODE_NULL && field->type == TYPE_STRING && (reading->places & PLACE_SPEC))
         return 0;
+
+    /* Layers are compared item by item, and a repository writes what it likes. */
+    if (node->len > ITEMS_MAX && !(reading->places & PLACE_SPEC))
+        return layer_complain(reading->err, reading->shown, node, key, "must not have more than 1024 items");
     if (!value_read_node(field, reading->context, node, &reading->out->values, &why, &culprit))
         return layer_complain(reading->err, reading->shown, culprit, key, text_string(&why));
     reading->out->said[field - fields] = text_format("%s:%u", reading->shown, node->line);
@@ -182,8 +188,10 @@ static int check_wish(const struct node *node, const char *shown, struct error *
         return 0;
     if (wish)
         return layer_complain(err, shown, node, key, wish->must);
-    why = text_format("is the value of a key that does not exist%s%s%s; there are image, setup, services, ports, "
-                      "outputs, env", meant ? " (did you mean wishes." : "", meant ? meant : "", meant ? "?)" : "");
+    why =
+        text_format("is the value of a key that does not exist%s%s%s; there are image, setup, services, ports, "
+                    "outputs, env",
+                    meant ? " (did you mean wishes." : "", meant ? meant : "", meant ? "?)" : "");
     return layer_complain(err, shown, node, key, why);
 }
 
@@ -196,8 +204,9 @@ int layer_check_wishes(const struct node *wishes, const char *shown, struct stri
 
         if (check_wish(node, shown, err) < 0)
             return -1;
-        strings_take(notes, text_format("%s:%u: wishes.%s is not acted on by this version; a wish grants nothing",
-                                        shown, node->line, node->key));
+        strings_take(notes,
+                     text_format("%s:%u: wishes.%s is not acted on by this version; a wish grants nothing",
+                                 shown, node->line, node->key));
     }
     return 0;
 }

@@ -142,7 +142,9 @@ void node_show_text(const char *value, struct text *out)
 
 void node_show(const struct node *node, struct text *out)
 {
-    static const char *const names[] = { [NODE_NULL] = "nothing", [NODE_LIST] = "a list", [NODE_MAP] = "a mapping" };
+    static const char *const names[] = {
+        [NODE_NULL] = "nothing", [NODE_LIST] = "a list", [NODE_MAP] = "a mapping"
+    };
 
     if (node->text)
         node_show_text(node->text, out);

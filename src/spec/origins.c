@@ -6,9 +6,9 @@
 
 #include <stdlib.h>
 
-static const char *const layer_names[] = { [LAYER_ADMIN] = "administrator",
-                                           [LAYER_OWNER] = "owner",
-                                           [LAYER_REPOSITORY] = "repository" };
+static const char *const layer_names[] = {
+    [LAYER_ADMIN] = "administrator", [LAYER_OWNER] = "owner", [LAYER_REPOSITORY] = "repository"
+};
 
 static const struct {
     const char *name, *sentence;

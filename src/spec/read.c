@@ -19,8 +19,8 @@ void spec_request_free(struct spec_request *request)
     *request = SPEC_REQUEST_NONE;
 }
 
-void spec_sources_usual(struct spec_sources *sources, const char *home, const char *cwd, uid_t uid, char **variables,
-                        char **owner_file_buffer)
+void spec_sources_usual(struct spec_sources *sources, const char *home, const char *cwd, uid_t uid,
+                        char **variables, char **owner_file_buffer)
 {
     const char *config = NULL;
 
@@ -40,8 +40,8 @@ struct reading {
     struct error *err;
 };
 
-static void record(struct spec_origins *origins, const struct layer *layer, size_t field, enum origin_effect effect,
-                   const char *value)
+static void record(struct spec_origins *origins, const struct layer *layer, size_t field,
+                   enum origin_effect effect, const char *value)
 {
     *array_add(origins) = (struct origin){ (enum field_id)field, layer->kind, effect,
                                            text_copy(layer->said[field]), text_copy(value) };
@@ -68,8 +68,8 @@ static int refuse_wider(struct error *err, const char *place, const char *value,
 
     node_show_text(value, &shown);
     value_show(field, &ceiling->values, &bound);
-    return error_set(err, ERROR_REFUSED, "%s: %s is more than %s allows (%s: %.150s)", place, text_string(&shown),
-                     ceiling->said[field - fields], field->key, text_string(&bound));
+    return error_set(err, ERROR_REFUSED, "%s: %s is more than %s allows (%s: %.150s)", place,
+                     text_string(&shown), ceiling->said[field - fields], field->key, text_string(&bound));
 }
 
 /* With no user said, root stays root inside. */
@@ -82,7 +82,8 @@ static bool is_root_inside(const char *user, uid_t uid)
 
 static int refuse_root(struct error *err, const char *user_place, const char *user, const char *root_place)
 {
-    error_set(err, ERROR_REFUSED, "%s: the command would be root inside (user: %s), which %s forbids (root: false)",
+    error_set(err, ERROR_REFUSED,
+              "%s: the command would be root inside (user: %s), which %s forbids (root: false)",
               user_place ? user_place : "you are root", user ? user : "not said", root_place);
     return error_hint(err, "choose another one with -u NUMBER");
 }
@@ -298,7 +299,8 @@ static int check_volumes(const struct volumes *volumes, struct error *err)
     return 0;
 }
 
-static int check_image(struct error *err, const char *image_place, const char *image, const struct layer *ceiling)
+static int check_image(struct error *err, const char *image_place, const char *image,
+                       const struct layer *ceiling)
 {
     if (combine_image_allowed(ceiling, image))
         return 0;
@@ -381,8 +383,8 @@ int spec_read_json(const char *bytes, size_t len, const char *shown_path, struct
 
 /* The repository */
 
-static int read_repository(const char *bytes, size_t len, const char *shown, const char *home, struct layer *out,
-                           struct strings *notes, struct error *err)
+static int read_repository(const char *bytes, size_t len, const char *shown, const char *home,
+                           struct layer *out, struct strings *notes, struct error *err)
 {
     const struct form_context context = { .home = home };
     autonode struct node root = NODE_NONE;
@@ -419,8 +421,8 @@ static const char *place_of(const struct spec_origins *origins, enum field_id fi
 }
 
 /* Everything that can go wrong, before anything is changed. */
-static int check_repository(const struct spec *spec, const struct layer *said, const struct spec_origins *origins,
-                            struct error *err)
+static int check_repository(const struct spec *spec, const struct layer *said,
+                            const struct spec_origins *origins, struct error *err)
 {
     bool root = spec->root && !(said->said[FIELD_ROOT] && !said->values.root);
 
@@ -487,6 +489,6 @@ int spec_check_policy(const char *bytes, size_t len, const char *shown_path, enu
         return read_repository(bytes, len, text_string(&shown), home, &said, &notes, err);
     if (node_read_yaml(bytes, len, text_string(&shown), &root, err) < 0)
         return -1;
-    return layer_read(&root, text_string(&shown), "", layer == LAYER_ADMIN ? PLACE_ADMIN : PLACE_OWNER, &context,
-                      &said, err);
+    return layer_read(&root, text_string(&shown), "", layer == LAYER_ADMIN ? PLACE_ADMIN : PLACE_OWNER,
+                      &context, &said, err);
 }

@@ -48,8 +48,8 @@ struct spec_sources {
 
 /* The usual places.  `owner_file_buffer` holds the path that was put together; the caller frees
  * it after the sources were used. */
-void spec_sources_usual(struct spec_sources *sources, const char *home, const char *cwd, uid_t uid, char **variables,
-                        char **owner_file_buffer);
+void spec_sources_usual(struct spec_sources *sources, const char *home, const char *cwd, uid_t uid,
+                        char **variables, char **owner_file_buffer);
 
 enum layer_kind { LAYER_ADMIN, LAYER_OWNER, LAYER_REPOSITORY };
 

@@ -45,10 +45,10 @@ struct spec {
     struct strings write;   /* host paths visible copy on write */
     struct strings hide;    /* patterns that are absent in workspace and granted trees */
     struct volumes volumes;
-    bool tools;  /* tool roots of the home directory (~/.nvm ...) are visible */
-    bool caches; /* package caches are visible, copy on write */
-    bool root;   /* may be root inside (a policy ceiling; true unless a layer says no) */
-    bool remove; /* --rm */
+    bool tools;            /* tool roots of the home directory (~/.nvm ...) are visible */
+    bool caches;           /* package caches are visible, copy on write */
+    bool root;             /* may be root inside (a policy ceiling; true unless a layer says no) */
+    bool remove;           /* --rm */
     struct strings images; /* a ceiling on `image`, used only inside a layer; no part of the JSON */
 };
 

@@ -21,8 +21,8 @@ static size_t distance(const char *a, size_t a_len, const char *b, size_t b_len)
                 cost[i][j] = i + j;
                 continue;
             }
-            cost[i][j] = least(least(cost[i - 1][j], cost[i][j - 1]) + 1,
-                               cost[i - 1][j - 1] + (a[i - 1] != b[j - 1]));
+            cost[i][j] =
+                least(least(cost[i - 1][j], cost[i][j - 1]) + 1, cost[i - 1][j - 1] + (a[i - 1] != b[j - 1]));
             if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
                 cost[i][j] = least(cost[i][j], cost[i - 2][j - 2] + 1);
         }

@@ -93,8 +93,8 @@ static bool read_duration(const struct field *field, const char *in, uint64_t *i
     return true;
 }
 
-static bool read_string(const struct field *field, const struct form_context *context, const char *in, char **into,
-                        struct text *why)
+static bool read_string(const struct field *field, const struct form_context *context, const char *in,
+                        char **into, struct text *why)
 {
     char *value = NULL;
 
@@ -176,8 +176,8 @@ static bool read_volume_map(const struct form_context *context, const struct nod
     return true;
 }
 
-static bool read_env_pair(const struct field *field, const struct form_context *context, const struct node *node,
-                          struct spec *into, struct text *why)
+static bool read_env_pair(const struct field *field, const struct form_context *context,
+                          const struct node *node, struct spec *into, struct text *why)
 {
     autofree char *pair = NULL;
 

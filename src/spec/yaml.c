@@ -39,8 +39,9 @@ static int next(struct reader *reader)
     const yaml_parser_t *parser = &reader->parser;
 
     return error_set(reader->err, ERROR_INVALID, "%s:%u: this is no YAML: %s%s%s", reader->shown,
-                     (unsigned)parser->problem_mark.line + 1, parser->problem ? parser->problem : "cannot be read",
-                     parser->context ? ", " : "", parser->context ? parser->context : "");
+                     (unsigned)parser->problem_mark.line + 1,
+                     parser->problem ? parser->problem : "cannot be read", parser->context ? ", " : "",
+                     parser->context ? parser->context : "");
 }
 
 static bool is_one_of(const char *word, const char *const *words)
@@ -196,18 +197,34 @@ static int read_value(struct reader *reader, struct node *node, unsigned depth)
 
 static int read_document(struct reader *reader, struct node *out)
 {
-    if (next(reader) < 0 || next(reader) < 0) /* the stream's start, the document's */
+    if (next(reader) < 0) /* the start of the stream */
+        return -1;
+    if (next(reader) < 0) /* the start of the document */
         return -1;
     if (reader->event.type == YAML_STREAM_END_EVENT)
         return refuse(reader, "is empty; write {} if it should say nothing");
     if (reader->event.data.document_start.version_directive ||
-        reader->event.data.document_start.tag_directives.start !=
-            reader->event.data.document_start.tag_directives.end)
+        reader->event.data.document_start.tag_directives.start)
         return refuse(reader, "directives (%...) are not allowed");
-    if (next(reader) < 0 || read_value(reader, out, 0) < 0 || next(reader) < 0 || next(reader) < 0)
+    if (next(reader) < 0 || read_value(reader, out, 0) < 0)
+        return -1;
+    if (next(reader) < 0) /* the end of the document */
+        return -1;
+    if (next(reader) < 0)
         return -1;
     if (reader->event.type != YAML_STREAM_END_EVENT)
         return refuse(reader, "a second document begins here; only one is allowed");
+    return 0;
+}
+
+/* The code point of the two or three bytes at `at`, 0 if they are neither: libyaml itself refuses
+ * what is no UTF-8. */
+static unsigned code_point(const unsigned char *at, size_t len)
+{
+    if (len >= 2 && (at[0] & 0xe0) == 0xc0)
+        return (at[0] & 0x1fU) << 6 | (at[1] & 0x3fU);
+    if (len >= 3 && (at[0] & 0xf0) == 0xe0)
+        return (at[0] & 0x0fU) << 12 | (at[1] & 0x3fU) << 6 | (at[2] & 0x3fU);
     return 0;
 }
 
@@ -216,33 +233,24 @@ static int read_document(struct reader *reader, struct node *out)
 static const char *forbidden_at(const char *at, const char *end)
 {
     static const struct {
-        const char *bytes, *what;
+        unsigned first, last;
+        const char *what;
     } forbidden[] = {
-        { "\xef\xbb\xbf", "has a byte order mark" },
-        { "\xc2\x85", "has a hidden line end (U+0085)" },
-        { "\xe2\x80\xa8", "has a hidden line end (U+2028)" },
-        { "\xe2\x80\xa9", "has a hidden line end (U+2029)" },
-        { "\xe2\x80\xaa", "has a character that reorders text (U+202A)" },
-        { "\xe2\x80\xab", "has a character that reorders text (U+202B)" },
-        { "\xe2\x80\xac", "has a character that reorders text (U+202C)" },
-        { "\xe2\x80\xad", "has a character that reorders text (U+202D)" },
-        { "\xe2\x80\xae", "has a character that reorders text (U+202E)" },
-        { "\xe2\x81\xa6", "has a character that reorders text (U+2066)" },
-        { "\xe2\x81\xa7", "has a character that reorders text (U+2067)" },
-        { "\xe2\x81\xa8", "has a character that reorders text (U+2068)" },
-        { "\xe2\x81\xa9", "has a character that reorders text (U+2069)" },
+        { 0x85, 0x85, "has a hidden line end (U+0085)" },
+        { 0x2028, 0x2029, "has a hidden line end (U+2028 or U+2029)" },
+        { 0x202a, 0x202e, "has a character that reorders text (U+202A to U+202E)" },
+        { 0x2066, 0x2069, "has a character that reorders text (U+2066 to U+2069)" },
+        { 0xfeff, 0xfeff, "has a byte order mark" },
     };
+    unsigned code = code_point((const unsigned char *)at, (size_t)(end - at));
 
     if (*at == '\0')
         return "has a zero byte";
     if (*at == '\r' && (at + 1 == end || at[1] != '\n'))
         return "has a carriage return without a line feed";
-    for (size_t i = 0; (*at & 0x80) && i < sizeof forbidden / sizeof *forbidden; i++) {
-        size_t len = strlen(forbidden[i].bytes);
-
-        if ((size_t)(end - at) >= len && memcmp(at, forbidden[i].bytes, len) == 0)
+    for (size_t i = 0; code && i < ARRAY_LEN(forbidden); i++)
+        if (code >= forbidden[i].first && code <= forbidden[i].last)
             return forbidden[i].what;
-    }
     return NULL;
 }
 

@@ -45,11 +45,11 @@ int sys_pidfd_kill(int pidfd, int signal)
     return (int)syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0);
 }
 
-uint64_t sys_mount_id(int fd)
+uint64_t sys_mount_id(int dir, const char *path)
 {
     struct statx status;
 
-    if (statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &status) < 0 || !(status.stx_mask & STATX_MNT_ID))
+    if (statx(dir, path, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW, STATX_MNT_ID, &status) < 0 || !(status.stx_mask & STATX_MNT_ID))
         return 0;
     return status.stx_mnt_id;
 }

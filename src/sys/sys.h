@@ -16,8 +16,9 @@ int sys_openat2(int dir, const char *path, uint64_t flags, uint64_t resolve);
 int sys_pivot_root(const char *new_root, const char *put_old);
 int sys_pidfd_kill(int pidfd, int signal);
 
-/* The mount that a descriptor lies on, as /proc/self/mountinfo numbers it; 0 on failure. */
-uint64_t sys_mount_id(int fd);
+/* The mount that `path` below `dir` ("": `dir` itself) lies on, as /proc/self/mountinfo numbers it;
+ * 0 on failure. */
+uint64_t sys_mount_id(int dir, const char *path);
 
 /* A copy of the mount below `path`, not attached anywhere. */
 int sys_open_tree(int dir, const char *path, unsigned flags);

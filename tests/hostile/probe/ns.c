@@ -230,7 +230,7 @@ static int name_set(int argc, char **argv)
 
 static void attack_process(int pid)
 {
-    static const char *const files[] = { "mem", "environ", "exe", "root", "cwd", "fd/0", "maps", "stack", "auxv", "ns/mnt" };
+    static const char *const files[] = { "mem", "environ", "exe", "root", "cwd", "fd/0", "maps", "auxv", "ns/mnt" };
     struct iovec local = { (void *)(uintptr_t) "x", 1 }, remote = { (void *)0x400000, 1 };
     char path[64];
     int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
@@ -241,7 +241,7 @@ static void attack_process(int pid)
         snprintf(path, sizeof path, "/proc/%d/%s", pid, files[i]);
         int fd = open(path, i == 0 ? O_RDWR : O_RDONLY | O_NONBLOCK);
 
-        chkf(fd, "%d:open:%s", pid, files[i]);
+        chkf(fd, "%d:open:%s", pid, files[i]); /* the kernel checks these when they are opened */
         if (fd >= 0)
             close(fd);
     }

@@ -84,6 +84,15 @@ void world_run(const struct world *world, const char *format, ...)
     free(command);
 }
 
+bool world_can_chown(const struct world *world)
+{
+    const char *path = unit_scratch_file(world->scratch, "given", "");
+    bool can = chown(path, 12345, (gid_t)-1) == 0;
+
+    unlink(path);
+    return can;
+}
+
 const char *world_path(const struct world *world, const char *name)
 {
     return unit_scratch_path(world->scratch, name);

@@ -22,6 +22,9 @@ int world_teardown(void **state);
 /* Runs a shell command in the scratch directory, as a user without configuration; it must succeed. */
 void world_run(const struct world *world, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Whether this process can give a file to somebody else: root can, unless its uid 0 is borrowed. */
+bool world_can_chown(const struct world *world);
+
 /* The path of `name` below the scratch directory, as unit_scratch_path(). */
 const char *world_path(const struct world *world, const char *name);
 

@@ -49,7 +49,7 @@ static const struct sample samples[] = {
     { "a\033]R\033]P0112233b", "ab" },
     { "a\033kscreen title\033\\b", "ab" },
     /* DCS, APC, PM, SOS */
-    { "a\033P$qm\033\\b\033P+q544e\033\\c\033Ptmux;\033\033]52;c;x\a\033\\d", "abcd" },
+    { "a\033P$qm\033\\b\033P+q544e\033\\c\033Ptmux;\033\033]52;c;x\a\033\\d", "abc\033\\d" },
     { "a\033P>q\033\\b\033P0;1 q\033\\c\033P=1s\033\\d", "abcd" },
     { "a\033_Ga=T,t=f;L2V0Yw==\033\\b\033^pm\033\\c\033Xsos\033\\d", "abcd" },
     { "a\033_\033]52;c;x\ab", "ab" },

@@ -21,7 +21,8 @@ static const struct sample {
     [FIELD_ROOT] = { "true", "false", "true", "false" },
     [FIELD_SECCOMP] = { "default", "strict", "default", "strict" },
     [FIELD_TIMEOUT] = { "2h", "10m", "2h", "10m" },
-    [FIELD_READ] = { "[/none/such]", "[/none/such/a, /none/such/b]", "[/none/such]", "[/none/such/a, /none/such/b]" },
+    [FIELD_READ] = { "[/none/such]", "[/none/such/a, /none/such/b]", "[/none/such]",
+                     "[/none/such/a, /none/such/b]" },
     [FIELD_WRITE] = { "[/none/such]", "[/none/such/a]", "[/none/such]", "[/none/such/a]" },
     [FIELD_HIDE] = { "[.env]", "[\"*.pem\", .env]", "[.env]", "[*.pem, .env]" },
     [FIELD_VOLUMES] = { "[\"/none/such:/x:cow\"]", "[\"/none/such/a:/x/a:ro\"]", "[/none/such:/x:cow]",
@@ -32,7 +33,8 @@ static const struct sample {
 
 static bool combines(const struct field *field)
 {
-    return field->combine != COMBINE_OWNER && field->combine != COMBINE_IMAGE && field->combine != COMBINE_IMAGES;
+    return field->combine != COMBINE_OWNER && field->combine != COMBINE_IMAGE &&
+           field->combine != COMBINE_IMAGES;
 }
 
 static void expect(const struct unit_scratch *scratch, const struct field *field, const struct layers *layers,
@@ -66,12 +68,15 @@ static void a_wider_value_below_never_widens(void **state)
         if (!combines(field))
             continue;
 
-        autofree char *wide = layers_yaml(field, samples[i].wide), *narrow = layers_yaml(field, samples[i].narrow);
+        autofree char *wide = layers_yaml(field, samples[i].wide),
+                      *narrow = layers_yaml(field, samples[i].narrow);
         autofree char *repository = text_format("policy:\n  %s", wide);
 
         expect(*state, field, &(struct layers){ .admin = narrow, .owner = wide }, samples[i].narrow_shown);
-        expect(*state, field, &(struct layers){ .owner = narrow, .repository = repository }, samples[i].narrow_shown);
-        expect(*state, field, &(struct layers){ .policy = narrow, .repository = repository }, samples[i].narrow_shown);
+        expect(*state, field, &(struct layers){ .owner = narrow, .repository = repository },
+               samples[i].narrow_shown);
+        expect(*state, field, &(struct layers){ .policy = narrow, .repository = repository },
+               samples[i].narrow_shown);
         expect(*state, field, &(struct layers){ .admin = narrow, .owner = wide, .repository = repository },
                samples[i].narrow_shown);
     }
@@ -85,12 +90,15 @@ static void a_narrower_value_below_narrows(void **state)
         if (!combines(field))
             continue;
 
-        autofree char *wide = layers_yaml(field, samples[i].wide), *narrow = layers_yaml(field, samples[i].narrow);
+        autofree char *wide = layers_yaml(field, samples[i].wide),
+                      *narrow = layers_yaml(field, samples[i].narrow);
         autofree char *repository = text_format("policy:\n  %s", narrow);
 
         expect(*state, field, &(struct layers){ .admin = wide, .owner = narrow }, samples[i].narrow_shown);
-        expect(*state, field, &(struct layers){ .owner = wide, .repository = repository }, samples[i].narrow_shown);
-        expect(*state, field, &(struct layers){ .policy = wide, .repository = repository }, samples[i].narrow_shown);
+        expect(*state, field, &(struct layers){ .owner = wide, .repository = repository },
+               samples[i].narrow_shown);
+        expect(*state, field, &(struct layers){ .policy = wide, .repository = repository },
+               samples[i].narrow_shown);
         expect(*state, field, &(struct layers){ .admin = wide, .owner = wide, .repository = repository },
                samples[i].narrow_shown);
     }
@@ -140,7 +148,8 @@ static void more_than_the_ceiling_on_the_command_line_is_refused(void **state)
         if (!combines(field) || field->combine == COMBINE_UNION)
             continue;
 
-        autofree char *wide = layers_yaml(field, samples[i].wide), *narrow = layers_yaml(field, samples[i].narrow);
+        autofree char *wide = layers_yaml(field, samples[i].wide),
+                      *narrow = layers_yaml(field, samples[i].narrow);
 
         layers_read(scratch, &(struct layers){ .admin = narrow, .policy = wide }, &outcome);
         assert_int_equal(outcome.result, -1);
@@ -186,7 +195,8 @@ static void flags_above_the_ceiling_are_refused(void **state)
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct outcome outcome;
 
-        layers_read(*state, &(struct layers){ .admin = cases[i].admin, .flags = { cases[i].flag, cases[i].value } },
+        layers_read(*state,
+                    &(struct layers){ .admin = cases[i].admin, .flags = { cases[i].flag, cases[i].value } },
                     &outcome);
         if (outcome.result == 0)
             fail_msg("%s %s under %s", cases[i].flag, cases[i].value ? cases[i].value : "", cases[i].admin);
@@ -223,7 +233,8 @@ static void flags_below_the_ceiling_hold(void **state)
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++)
         expect(*state, &fields[cases[i].field],
-               &(struct layers){ .admin = cases[i].admin, .flags = { cases[i].flag, cases[i].value } }, cases[i].want);
+               &(struct layers){ .admin = cases[i].admin, .flags = { cases[i].flag, cases[i].value } },
+               cases[i].want);
 }
 
 /* Only the owner says these; in another layer they are errors that name the place. */
@@ -292,7 +303,8 @@ static void ceilings_follow_links(void **state)
     assert_int_equal(symlinkat("allowed", scratch->dir, "in"), 0);
 
     autofree char *admin = text_format("files: {read: [%s/allowed]}", scratch->path);
-    autofree char *out = text_format("%s/allowed/out", scratch->path), *in = text_format("%s/in", scratch->path);
+    autofree char *out = text_format("%s/allowed/out", scratch->path),
+                  *in = text_format("%s/in", scratch->path);
 
     layers_read(scratch, &(struct layers){ .admin = admin, .flags = { "--read", out } }, &outcome);
     assert_int_equal(outcome.result, -1);

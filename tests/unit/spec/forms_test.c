@@ -5,7 +5,8 @@
 #include "spec/values.h"
 #include "tests/support/unit.h"
 
-static char *variables[] = { (char[]){ "LANG=C.UTF-8" }, (char[]){ "EMPTY=" }, (char[]){ "LANGUAGE=en" }, NULL };
+static char *variables[] = { (char[]){ "LANG=C.UTF-8" }, (char[]){ "EMPTY=" }, (char[]){ "LANGUAGE=en" },
+                             NULL };
 static const struct form_context here = { "/home/me", "/work/dir", variables };
 static const struct form_context nowhere = { 0 };
 
@@ -14,7 +15,8 @@ struct form_case {
     const char *in, *want;
 };
 
-static void check(field_form *form, const struct form_context *context, const struct form_case *cases, size_t len)
+static void check(field_form *form, const struct form_context *context, const struct form_case *cases,
+                  size_t len)
 {
     for (size_t i = 0; i < len; i++) {
         autotext struct text why = TEXT_NONE;
@@ -85,7 +87,9 @@ static void a_path_is_made_absolute_and_plain(void **state)
         { "", NULL },
         { "~other/x", NULL },
     };
-    static const struct form_case strict[] = { { "/srv", "/srv" }, { "~/x", NULL }, { "x", NULL }, { ".", NULL } };
+    static const struct form_case strict[] = {
+        { "/srv", "/srv" }, { "~/x", NULL }, { "x", NULL }, { ".", NULL }
+    };
 
     (void)state;
     check(form_path, &here, cases, ARRAY_LEN(cases));
@@ -95,8 +99,13 @@ static void a_path_is_made_absolute_and_plain(void **state)
 static void an_image_is_host_or_a_path(void **state)
 {
     static const struct form_case cases[] = {
-        { "host", "host" }, { "/img", "/img" }, { "./img", "/work/dir/img" }, { "~/img", "/home/me/img" },
-        { "debian", NULL }, { "", NULL },       { "Host", NULL },
+        { "host", "host" },
+        { "/img", "/img" },
+        { "./img", "/work/dir/img" },
+        { "~/img", "/home/me/img" },
+        { "debian", NULL },
+        { "", NULL },
+        { "Host", NULL },
     };
 
     (void)state;
@@ -126,7 +135,8 @@ static void a_host_name_is_made_of_letters_digits_dashes_and_dots(void **state)
 static void a_pattern_stays_below_the_trees(void **state)
 {
     static const struct form_case cases[] = {
-        { ".env", ".env" }, { "*.pem", "*.pem" }, { "a/..b", "a/..b" }, { "", NULL }, { "../x", NULL }, { "a/..", NULL },
+        { ".env", ".env" }, { "*.pem", "*.pem" }, { "a/..b", "a/..b" },
+        { "", NULL },       { "../x", NULL },     { "a/..", NULL },
     };
 
     (void)state;
@@ -136,16 +146,10 @@ static void a_pattern_stays_below_the_trees(void **state)
 static void a_variable_has_a_plain_name_and_any_value(void **state)
 {
     static const struct form_case cases[] = {
-        { "A=1", "A=1" },
-        { "A=", "A=" },
-        { "A=x=y z\n", "A=x=y z\n" },
+        { "A=1", "A=1" },           { "A=", "A=" },    { "A=x=y z\n", "A=x=y z\n" },
         { "LANG", "LANG=C.UTF-8" }, /* not LANGUAGE's */
-        { "EMPTY", "EMPTY=" },
-        { "", NULL },
-        { "=x", NULL },
-        { "A B=1", NULL },
-        { "A\n=1", NULL },
-        { "\xc3\xa4=1", NULL },
+        { "EMPTY", "EMPTY=" },      { "", NULL },      { "=x", NULL },
+        { "A B=1", NULL },          { "A\n=1", NULL }, { "\xc3\xa4=1", NULL },
     };
     static const struct form_case strict[] = { { "A=1", "A=1" }, { "LANG", NULL } };
     autotext struct text why = TEXT_NONE;

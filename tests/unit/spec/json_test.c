@@ -19,10 +19,12 @@ static void read_back(const struct spec *spec, struct spec *again)
 
 static void the_canonical_form_is_fixed(void **state)
 {
-    static const char want[] =
-        "{\"caches\":true,\"command\":[],\"directory\":\".\",\"env\":{},\"files\":{\"hide\":[],\"read\":[],\"write\":[]},"
-        "\"hostname\":\"cove\",\"image\":\"host\",\"limits\":{\"timeout\":\"none\"},\"remove\":false,\"root\":true,"
-        "\"seccomp\":\"default\",\"tools\":true,\"tty\":\"auto\",\"user\":null,\"volumes\":[],\"workdir\":null}";
+    static const char want[] = "{\"caches\":true,\"command\":[],\"directory\":\".\",\"env\":{},\"files\":{"
+                               "\"hide\":[],\"read\":[],\"write\":[]},"
+                               "\"hostname\":\"cove\",\"image\":\"host\",\"limits\":{\"timeout\":\"none\"},"
+                               "\"remove\":false,\"root\":true,"
+                               "\"seccomp\":\"default\",\"tools\":true,\"tty\":\"auto\",\"user\":null,"
+                               "\"volumes\":[],\"workdir\":null}";
     autotext struct text json = TEXT_NONE;
     struct outcome outcome;
     char hash[65];
@@ -69,9 +71,8 @@ static void a_spec_read_back_from_its_json_has_the_same_hash(void **state)
 static void order_and_repetition_do_not_change_the_hash(void **state)
 {
     static const struct layers one = { .flags = { "--read=/a", "--read=/b", "-eA=1", "-eB=2", "--hide=x" } };
-    static const struct layers two = {
-        .flags = { "-eB=0", "--hide=x", "--hide=x", "-eB=2", "--read=/b/", "-eA=1", "--read=//a", "--read=/b" }
-    };
+    static const struct layers two = { .flags = { "-eB=0", "--hide=x", "--hide=x", "-eB=2", "--read=/b/",
+                                                  "-eA=1", "--read=//a", "--read=/b" } };
     struct outcome first, second;
     char hash[65], other[65];
 
@@ -131,7 +132,7 @@ static void json_that_is_no_spec_is_refused_with_its_line(void **state)
         { "{\"tools\":\"true\"}", "s:1:", "tools" },
         { "{\"volumes\":[{\"source\":\"/a\",\"target\":\"/\"}]}", "s:1:", "volumes" },
         { "{\"volumes\":[\"/a:/b\",\"/c:/b\"]}", "volumes", "'/b'" },
-        { "{\"commnd\":[]}", "s:1:", "did you mean command?" },
+        { "{\"commanx\":[]}", "s:1:", "did you mean command?" },
         { "[]", "s:1:", "mapping" },
         { "1", "s:1:", "mapping" },
         { "{\"a\":1,\n\"a\":2}", "s:2:", "no JSON" },
@@ -152,18 +153,20 @@ static void json_that_is_no_spec_is_refused_with_its_line(void **state)
 static void a_spec_file_takes_the_place_of_the_owners_and_obeys_the_ceiling(void **state)
 {
     const struct unit_scratch *scratch = *state;
-    autofree char *file = text_copy(
-        unit_scratch_file(scratch, "s.json", "{\"command\":[\"true\"],\"files\":{\"read\":[\"/none/a\"]},\"user\":null}"));
+    autofree char *file = text_copy(unit_scratch_file(
+        scratch, "s.json", "{\"command\":[\"true\"],\"files\":{\"read\":[\"/none/a\"]},\"user\":null}"));
     struct outcome outcome;
 
-    layers_read(scratch, &(struct layers){ .owner = "files: {read: [/none/b]}\n", .flags = { "--spec", file } }, &outcome);
+    layers_read(scratch, &(struct layers){ .owner = "files: {read: [/none/b]}\n", .flags = { "--spec", file } },
+                &outcome);
     if (outcome.result < 0)
         fail_msg("%s", outcome.err->text);
     assert_int_equal(outcome.spec.read.len, 1);
     assert_string_equal(outcome.spec.read.items[0], "/none/a");
     assert_string_equal(outcome.spec.command.items[0], "true");
     outcome_free(&outcome);
-    layers_read(scratch, &(struct layers){ .admin = "files: {read: []}\n", .flags = { "--spec", file } }, &outcome);
+    layers_read(scratch, &(struct layers){ .admin = "files: {read: []}\n", .flags = { "--spec", file } },
+                &outcome);
     assert_int_equal(outcome.result, -1);
     assert_int_equal(outcome.err->kind, ERROR_REFUSED);
     outcome_free(&outcome);

@@ -89,11 +89,21 @@ static void what_two_readers_could_read_differently_is_refused(void **state)
         { "a: \xff\n", "file:", "no YAML" },
         { "a: \xc0\x80\n", "file:", "no YAML" },
         { "a: \x01\n", "file:", "no YAML" },
-        { "\xef\xbb\xbf" "a: 1\n", "file:1:", "byte order mark" },
-        { "a: 1\n\xef\xbb\xbf" "b: 1\n", "file:2:", "byte order mark" },
-        { "\xff\xfe" "a\0:\0", "file:", "" },
-        { "# x\xe2\x80\xa8" "a: 1\n", "file:1:", "hidden line end" },
-        { "# x\xc2\x85" "a: 1\n", "file:1:", "hidden line end" },
+        { "\xef\xbb\xbf"
+          "a: 1\n",
+          "file:1:", "byte order mark" },
+        { "a: 1\n\xef\xbb\xbf"
+          "b: 1\n",
+          "file:2:", "byte order mark" },
+        { "\xff\xfe"
+          "a\0:\0",
+          "file:", "" },
+        { "# x\xe2\x80\xa8"
+          "a: 1\n",
+          "file:1:", "hidden line end" },
+        { "# x\xc2\x85"
+          "a: 1\n",
+          "file:1:", "hidden line end" },
         { "a: 1\n# \xe2\x80\xae\n", "file:2:", "reorders" },
         { "# x\ra: 1\n", "file:1:", "carriage return" },
         { "a: \"\\0\"\n", "file:1:", "zero byte" },
@@ -141,7 +151,8 @@ static void depth_and_size_are_bounded(void **state)
             text_add(&nested, "1");
             for (unsigned at = 0; at < depth; at++)
                 text_add(&nested, "]");
-            assert_int_equal(readers[i](nested.data, nested.len, "file", &node, &err), depth < NODE_DEPTH_MAX ? 0 : -1);
+            assert_int_equal(readers[i](nested.data, nested.len, "file", &node, &err),
+                             depth < NODE_DEPTH_MAX ? 0 : -1);
         }
 
         autotext struct text large = TEXT_NONE;
@@ -242,7 +253,9 @@ static void json_is_strict(void **state)
 
 static void bytes_that_are_no_text_survive_json(void **state)
 {
-    static const char *const cases[] = { "", "plain", "\xff\xfe", "a\xc3", "\xef\xbf\xbd", "\xef\xbf\xbd\xff", "\x7f\x01\n\"\\" };
+    static const char *const cases[] = {
+        "", "plain", "\xff\xfe", "a\xc3", "\xef\xbf\xbd", "\xef\xbf\xbd\xff", "\x7f\x01\n\"\\"
+    };
 
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {

@@ -16,7 +16,8 @@ static const char *write_layer(const struct unit_scratch *scratch, const char *n
     return content ? text_copy(unit_scratch_file(scratch, name, content)) : NULL;
 }
 
-static void parse_flags(const struct layers *layers, const char *policy, struct options *options, struct error *err)
+static void parse_flags(const struct layers *layers, const char *policy, struct options *options,
+                        struct error *err)
 {
     static char name[] = "run", policy_flag[] = "--policy";
     char *argv[24] = { name };
@@ -39,7 +40,8 @@ void layers_read(const struct unit_scratch *scratch, const struct layers *layers
     char *admin = (char *)(uintptr_t)write_layer(scratch, "admin.yaml", layers->admin);
     char *owner = (char *)(uintptr_t)write_layer(scratch, "owner.yaml", layers->owner);
     char *policy = (char *)(uintptr_t)write_layer(scratch, "policy.yaml", layers->policy);
-    const struct spec_sources sources = { admin, geteuid(), owner, "/home/me", "/work/dir", geteuid() ? geteuid() : 1000,
+    const struct spec_sources sources = { admin,      geteuid(),   owner,
+                                          "/home/me", "/work/dir", geteuid() ? geteuid() : 1000,
                                           variables };
     struct options options = OPTIONS_NONE;
 
@@ -51,7 +53,8 @@ void layers_read(const struct unit_scratch *scratch, const struct layers *layers
     out->result = spec_read(&options.spec, &sources, &out->spec, &out->origins, out->err);
     if (out->result == 0) {
         out->repository = true;
-        out->result = spec_narrow_by_repository(&out->spec, scratch->dir, scratch->path, &out->origins, out->err);
+        out->result =
+            spec_narrow_by_repository(&out->spec, scratch->dir, scratch->path, &out->origins, out->err);
     }
     options_free(&options);
     free(admin);

@@ -1,0 +1,172 @@
+"""For system tests: commands that run beside the test, and what they leave behind.
+
+The test process is made the one that orphans go to, so every process of a sandbox that outlives
+its keeper becomes a descendant of the test, and nobody else's sandboxes can be taken for ours.
+"""
+import ctypes
+import hashlib
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+from support import harness
+
+PR_SET_CHILD_SUBREAPER = 36
+
+
+def adopt_orphans():
+    if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "become a subreaper")
+
+
+def start(place, *args, env=None, cwd=None, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+          stderr=subprocess.PIPE, **kwargs):
+    """cove ARGS in the background, as Popen."""
+    return subprocess.Popen([harness.COVE, *map(os.fsencode, map(str, args))], env=dict(place.env, **(env or {})),
+                            cwd=cwd or place.work, stdin=stdin, stdout=stdout, stderr=stderr, **kwargs)
+
+
+def finish(process, seconds=20):
+    """Its end as a Result; a process that does not end is killed and fails the test."""
+    try:
+        out, err = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        out, err = process.communicate()
+        raise AssertionError(f"did not end within {seconds} s\n{out!r}\n{err!r}") from None
+    return harness.Result(subprocess.CompletedProcess([], process.returncode, out or b"", err or b""))
+
+
+def wait_for(condition, seconds=5, what="it"):
+    """Waits until `condition()` is true and returns what it gave."""
+    end = time.monotonic() + seconds
+    while True:
+        found = condition()
+        if found:
+            return found
+        assert time.monotonic() < end, f"{what} did not come within {seconds} s"
+        time.sleep(0.01)
+
+
+def read_until(stream, wanted, seconds=10):
+    """Reads from a pipe or terminal until `wanted` has come."""
+    fd = stream if isinstance(stream, int) else stream.fileno()
+    got, end = b"", time.monotonic() + seconds
+    os.set_blocking(fd, False)
+    while wanted not in got:
+        try:
+            part = os.read(fd, 65536)
+            assert part, f"it ended before {wanted!r} came: {got!r}"
+            got += part
+        except BlockingIOError:
+            assert time.monotonic() < end, f"{wanted!r} did not come within {seconds} s: {got!r}"
+            time.sleep(0.005)
+    os.set_blocking(fd, True)
+    return got
+
+
+def _parents():
+    """pid -> (parent, state) of every process."""
+    found = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                fields = open(f"/proc/{entry}/stat", "rb").read().rpartition(b")")[2].split()
+                found[int(entry)] = (int(fields[1]), fields[0].decode())
+            except (OSError, IndexError):
+                pass
+    return found
+
+
+def descendants(top=None):
+    """Living processes below `top` (this one), without zombies."""
+    parents = _parents()
+    below, found = {top or os.getpid()}, []
+    for _ in range(len(parents)):
+        more = [pid for pid, (parent, _) in parents.items() if parent in below and pid not in below]
+        if not more:
+            break
+        below.update(more)
+    return [pid for pid in below if pid != (top or os.getpid()) and parents[pid][1] != "Z"]
+
+
+def left(place):
+    """What sandboxes of this place, and commands of this test, have left."""
+    found = [f"process {pid}: {_name(pid)}" for pid in descendants()]
+    return found + [line for line in place.left_behind() if not line.startswith("process")]
+
+
+def _name(pid):
+    try:
+        return open(f"/proc/{pid}/comm").read().strip()
+    except OSError:
+        return "?"
+
+
+def nothing_left(place, seconds=2):
+    """Asserts that nothing is left, giving what ends by itself a moment for it."""
+    end = time.monotonic() + seconds
+    while (found := left(place)):
+        assert time.monotonic() < end, f"left behind after {seconds} s: {found}"
+        time.sleep(0.01)
+
+
+def digest(tree):
+    """Everything about a tree that a change would change: names, kinds, modes, owners, times, content."""
+    lines = []
+    for folder, folders, files in os.walk(os.fsencode(tree)):
+        folders.sort()
+        for name in sorted(folders + files):
+            path = os.path.join(folder, name)
+            info = os.lstat(path)
+            content = b""
+            if os.path.islink(path):
+                content = os.readlink(path)
+            elif os.path.isfile(path):
+                try:
+                    content = hashlib.sha256(open(path, "rb").read()).digest()
+                except PermissionError:
+                    content = b"closed"
+            lines.append((path, info.st_mode, info.st_uid, info.st_gid, info.st_size, info.st_mtime_ns, content))
+    return hashlib.sha256(repr(lines).encode()).hexdigest()
+
+
+def one_error(result, *words, code=125):
+    """The result is one clear line of our own: exit 125, no output, every one of `words` in it."""
+    assert result.code == code, result
+    assert result.out == b"", result
+    lines = result.errors.splitlines()
+    assert len(lines) == 1 and lines[0].startswith("cove: "), result
+    for word in words:
+        assert word in lines[0], f"{word!r} is not in: {lines[0]}"
+    return lines[0]
+
+
+def write(path, content="", mode=None):
+    """A file with its directories."""
+    path = pathlib.Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    if mode is not None:
+        path.chmod(mode)
+    return path
+
+
+def tool(*names):
+    """Skips unless every program is here."""
+    import shutil
+    for name in names:
+        if not shutil.which(name, path="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"):
+            harness.skip(f"{name} is not installed")
+
+
+def stop(process):
+    """Ends what a test started, whatever became of it."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGKILL)
+    process.wait()
+    for stream in (process.stdin, process.stdout, process.stderr):
+        if stream:
+            stream.close()
