@@ -44,7 +44,8 @@ void text_add(struct text *text, const char *string)
     text_add_bytes(text, string, strlen(string));
 }
 
-__attribute__((format(printf, 2, 0))) static void add_formatted(struct text *text, const char *format, va_list args)
+__attribute__((format(printf, 2, 0))) static void add_formatted(struct text *text, const char *format,
+                                                                va_list args)
 {
     va_list again;
 

@@ -19,7 +19,8 @@ struct box {
 
 /* Clones and carries the plan out.  Returns once the clone exists and its ids are mapped: what
  * goes wrong after that comes as MESSAGE_FAILED over init_fd. */
-int box_start(const struct plan *plan, const struct host *host, const char *id, struct box *out, struct error *err);
+int box_start(const struct plan *plan, const struct host *host, const char *id, struct box *out,
+              struct error *err);
 
 /* Kills everything in the sandbox, waits for its end, and closes. */
 void box_end(struct box *box);

@@ -45,7 +45,8 @@ static int map_own_ids(const struct ids *ids, struct error *err)
     snprintf(gids, sizeof gids, "%u %u 1", ids->gids[0].inside, ids->gids[0].outside);
     if (sys_write_file(AT_FDCWD, "/proc/self/setgroups", "deny") < 0 && errno != ENOENT)
         return error_sys(err, "deny setgroups");
-    if (sys_write_file(AT_FDCWD, "/proc/self/uid_map", uids) < 0 || sys_write_file(AT_FDCWD, "/proc/self/gid_map", gids) < 0)
+    if (sys_write_file(AT_FDCWD, "/proc/self/uid_map", uids) < 0 ||
+        sys_write_file(AT_FDCWD, "/proc/self/gid_map", gids) < 0)
         return error_sys(err, "map the user's ids");
     return 0;
 }
@@ -90,8 +91,8 @@ static int set_up(const struct clone_context *context, struct executor *x, struc
 /* What init keeps: to mount layers, to give commands their user, to take rights from them; and
  * what root in the box may have, because nobody can give what they have not. */
 static const unsigned init_capabilities[] = {
-    CAP_CHOWN,  CAP_DAC_OVERRIDE, CAP_FOWNER,           CAP_FSETID,    CAP_KILL, CAP_SETGID,
-    CAP_SETUID, CAP_SETPCAP,      CAP_NET_BIND_SERVICE, CAP_SYS_ADMIN,
+    CAP_CHOWN,  CAP_DAC_OVERRIDE, CAP_FOWNER,  CAP_FSETID,           CAP_KILL,
+    CAP_SETGID, CAP_SETUID,       CAP_SETPCAP, CAP_NET_BIND_SERVICE, CAP_SYS_ADMIN,
 };
 
 static int keep_capabilities(const struct ids *ids, struct error *err)
@@ -101,8 +102,8 @@ static int keep_capabilities(const struct ids *ids, struct error *err)
     for (size_t i = 0; i < ARRAY_LEN(init_capabilities); i++)
         kept |= 1ULL << init_capabilities[i];
     prctl(PR_SET_KEEPCAPS, 1);
-    if ((ids->shifted || ids->helpers) && (setresgid(ids->init, ids->init, ids->init) < 0 ||
-                                           setresuid(ids->init, ids->init, ids->init) < 0))
+    if ((ids->shifted || ids->helpers) &&
+        (setresgid(ids->init, ids->init, ids->init) < 0 || setresuid(ids->init, ids->init, ids->init) < 0))
         return error_sys(err, "become the user of init");
     if (sys_capabilities_set(kept, kept, kept) < 0)
         return error_sys(err, "keep the capabilities of init");
@@ -113,7 +114,8 @@ static int keep_capabilities(const struct ids *ids, struct error *err)
 }
 
 /* Exactly the descriptors that protocol.h names, and /dev/null of the sandbox as 0, 1 and 2. */
-static int arrange_descriptors(const struct clone_context *context, int landlock, int *program, struct error *err)
+static int arrange_descriptors(const struct clone_context *context, int landlock, int *program,
+                               struct error *err)
 {
     enum { ABOVE = 16 };
     int init_fd = fcntl(context->init_fd, F_DUPFD, ABOVE), spawn_fd = fcntl(context->spawn_fd, F_DUPFD, ABOVE);
@@ -129,7 +131,8 @@ static int arrange_descriptors(const struct clone_context *context, int landlock
     close(PROTOCOL_LANDLOCK_FD);
     if (rules >= 0 && dup2(rules, PROTOCOL_LANDLOCK_FD) < 0)
         return error_sys(err, "arrange descriptors");
-    if (dup2(*program, PROTOCOL_LANDLOCK_FD + 1) < 0 || fcntl(PROTOCOL_LANDLOCK_FD + 1, F_SETFD, FD_CLOEXEC) < 0)
+    if (dup2(*program, PROTOCOL_LANDLOCK_FD + 1) < 0 ||
+        fcntl(PROTOCOL_LANDLOCK_FD + 1, F_SETFD, FD_CLOEXEC) < 0)
         return error_sys(err, "arrange descriptors");
     *program = PROTOCOL_LANDLOCK_FD + 1;
     if (close_range((unsigned)*program + 1, ~0U, 0) < 0)
@@ -140,7 +143,9 @@ static int arrange_descriptors(const struct clone_context *context, int landlock
 void clone_main(const struct clone_context *context)
 {
     char *argv[] = { (char *)(uintptr_t) "cove-init", NULL, NULL }, *envp[] = { NULL };
-    struct executor x = { .plan = context->plan, .state = context->host->state, .id = context->id, .userns = -1 };
+    struct executor x = {
+        .plan = context->plan, .state = context->host->state, .id = context->id, .userns = -1
+    };
     struct network network = NETWORK_NONE;
     struct clone_context inside = *context;
     struct error err = { 0 };

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "base/text.h"
+#include "box/mounts.h"
 #include "box/network.h"
 #include "sys/sys.h"
 
@@ -20,6 +21,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -45,7 +47,8 @@ static int own_inside(const struct executor *x, int dir, const char *name)
 static int open_parent(const struct executor *x, const char *path, const char **name)
 {
     const char *slash = strrchr(path, '/');
-    autofree char *parent = slash && slash != path ? text_format("%.*s", (int)(slash - path), path) : text_copy("/");
+    autofree char *parent =
+        slash && slash != path ? text_format("%.*s", (int)(slash - path), path) : text_copy("/");
 
     *name = slash ? slash + 1 : path;
     return open_inside(x, parent, O_DIRECTORY);
@@ -137,32 +140,37 @@ static int open_source(const struct tree *tree, struct error *err)
     if (fd < 0 || fstat(fd, &status) < 0)
         return error_sys(err, "open %s", tree->source);
     if (status.st_dev != tree->device || status.st_ino != tree->inode)
-        return error_set(err, ERROR_REFUSED, "%s was replaced by something else during the start", tree->source);
+        return error_set(err, ERROR_REFUSED, "%s was replaced by something else during the start",
+                         tree->source);
     return steal_fd(&fd);
 }
 
-/* An id-mapped copy of the mount below `*fd`, attached in the stage: an overlay only takes lower
- * directories of its own mount namespace. */
-static int map_ids(struct executor *x, int *fd, size_t number, const char *shown, struct error *err)
+/* Maps the ids of a detached copy of a mount. */
+static int map_ids(const struct executor *x, int copy, const char *shown, struct error *err)
 {
-    autoclose int copy = sys_open_tree(*fd, "", AT_EMPTY_PATH), place = -1;
+    if (sys_mount_attr(copy, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, 0, x->userns) == 0)
+        return 0;
+    error_sys(err, "map the ids of %s", shown);
+    return error_hint(
+        err, "its file system must support id-mapped mounts (ext4, xfs, btrfs do; overlayfs does not)");
+}
+
+/* Attaches a detached copy in the stage, because an overlay only takes lower directories of its
+ * own mount namespace, and gives a handle on it. */
+static int attach(const struct executor *x, int copy, char letter, size_t number, struct error *err)
+{
+    autoclose int place = -1;
     char name[24];
 
-    snprintf(name, sizeof name, "t%zu", number);
-    if (copy < 0)
-        return error_sys(err, "copy the mount of %s", shown);
-    if (sys_mount_attr(copy, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, 0, x->userns) < 0) {
-        error_sys(err, "map the ids of %s", shown);
-        return error_hint(err, "its file system must support id-mapped mounts (ext4, xfs, btrfs do; overlayfs does not)");
-    }
+    snprintf(name, sizeof name, "%c%zu", letter, number);
     if (mkdirat(x->stage, name, 0700) < 0)
-        return error_sys(err, "make a place for %s", shown);
+        return error_sys(err, "make a place for a tree");
     place = openat(x->stage, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (place < 0 || sys_move_mount(copy, place) < 0)
-        return error_sys(err, "attach %s", shown);
-    close(*fd);
-    *fd = openat(x->stage, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    return *fd < 0 ? error_sys(err, "open %s again", shown) : 0;
+        return error_sys(err, "attach a tree");
+
+    int fd = openat(x->stage, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return fd < 0 ? error_sys(err, "open a tree again") : fd;
 }
 
 /* System trees that are only read need no id map: everybody may read what is world-readable, and
@@ -172,6 +180,15 @@ static bool needs_id_map(const struct executor *x, const struct step *step)
     const struct tree *tree = &x->plan->trees.items[step->tree];
 
     return x->userns >= 0 && !(tree->mode == TREE_RO && strcmp(tree->why, "image") == 0);
+}
+
+/* The lower directory of a tree: the host's own, or for root the copy that executor_prepare() made
+ * while it was still in the host's mount namespace. */
+static int open_lower(const struct executor *x, const struct step *step, struct error *err)
+{
+    if (needs_id_map(x, step))
+        return attach(x, x->copies[step->tree], 't', step->tree, err);
+    return open_source(&x->plan->trees.items[step->tree], err);
 }
 
 /* Opens directory `letter`N below sandboxes/<id>, making it first. */
@@ -211,13 +228,13 @@ static int add_whiteout(const struct executor *x, int layer, int source, const c
     return mknodat(layer, part, S_IFCHR, makedev(0, 0));
 }
 
-static int open_mask_layer(const struct executor *x, const struct step *step, int source, struct error *err)
+static int open_mask_layer(const struct executor *x, const struct step *step, struct error *err)
 {
     const struct tree *tree = &x->plan->trees.items[step->tree];
-    autoclose int layer = open_layer(x, 'm', (int)step->tree, err);
+    autoclose int source = open_source(tree, err), layer = -1;
     struct stat status;
 
-    if (layer < 0)
+    if (source < 0 || (layer = open_layer(x, 'm', (int)step->tree, err)) < 0)
         return -1;
     if (fstat(source, &status) < 0 || fchmod(layer, status.st_mode & 07777) < 0)
         return error_sys(err, "prepare the layer that hides paths of %s", tree->source);
@@ -227,6 +244,19 @@ static int open_mask_layer(const struct executor *x, const struct step *step, in
         if (add_whiteout(x, layer, source, tree->hide.items[i]) < 0)
             return error_sys(err, "hide %s in %s", tree->hide.items[i], tree->source);
     return steal_fd(&layer);
+}
+
+static int map_mask(const struct executor *x, int *mask, size_t number, struct error *err)
+{
+    autoclose int copy = sys_open_tree(*mask, "", AT_EMPTY_PATH);
+
+    if (copy < 0)
+        return error_sys(err, "copy the layer that hides paths");
+    if (map_ids(x, copy, "the layer that hides paths", err) < 0)
+        return -1;
+    close(*mask);
+    *mask = attach(x, copy, 'h', number, err);
+    return *mask < 0 ? -1 : 0;
 }
 
 /* Overlays are mounted volatile: otherwise every unmount would sync the whole disk.  Mounted with
@@ -239,19 +269,31 @@ static void overlay_options(const struct executor *x, struct text *options, int 
         text_add(options, ",redirect_dir=on,index=on,metacopy=off");
 }
 
+/* The kernel says EINVAL for all; the usual reason has a name. */
+static int overlay_failed(const struct tree *tree, struct error *err)
+{
+    autostrings struct strings below = STRINGS_NONE;
+
+    error_sys(err, "mount an overlay over %s", tree->source);
+    if (err->sys_errno == EINVAL)
+        mounts_below(tree->source, &below);
+    if (below.len)
+        error_hint(err, "%s is mounted below it, and only root can show a tree with a mount below it",
+                   below.items[0]);
+    return -1;
+}
+
 static int mount_overlay(struct executor *x, const struct step *step, int target, struct error *err)
 {
     const struct tree *tree = &x->plan->trees.items[step->tree];
-    autoclose int source = open_source(tree, err), mask = -1, upper = -1, work = -1;
+    autoclose int source = open_lower(x, step, err), mask = -1, upper = -1, work = -1;
     autotext struct text options = TEXT_NONE;
 
     if (source < 0)
         return -1;
-    if (tree->hide.len && (mask = open_mask_layer(x, step, source, err)) < 0)
+    if (tree->hide.len && (mask = open_mask_layer(x, step, err)) < 0)
         return -1;
-    if (needs_id_map(x, step) && map_ids(x, &source, step->tree * 2, tree->source, err) < 0)
-        return -1;
-    if (mask >= 0 && needs_id_map(x, step) && map_ids(x, &mask, step->tree * 2 + 1, "the hiding layer", err) < 0)
+    if (mask >= 0 && needs_id_map(x, step) && map_mask(x, &mask, step->tree, err) < 0)
         return -1;
 
     text_addf(&options, "%slowerdir=", x->userns < 0 ? "userxattr," : "");
@@ -268,7 +310,7 @@ static int mount_overlay(struct executor *x, const struct step *step, int target
         overlay_options(x, &options, upper, work);
     }
     if (mount("overlay", sys_fd_path(target).text, "overlay", step->flags, text_string(&options)) < 0)
-        return error_sys(err, "mount an overlay over %s", tree->source);
+        return overlay_failed(tree, err);
     return 0;
 }
 
@@ -321,7 +363,7 @@ static int copy_file(struct executor *x, int source, const struct step *step, st
     place = open_inside(x, step->target, 0);
     out = place < 0 ? -1 : open(sys_fd_path(place).text, O_WRONLY | O_TRUNC | O_CLOEXEC);
     if (in >= 0 && out >= 0)
-        while ((got = copy_file_range(in, NULL, out, NULL, 1 << 30, 0)) > 0)
+        while ((got = sendfile(out, in, NULL, 1 << 30)) > 0)
             continue;
     if (got < 0)
         return error_sys(err, "copy %s", step->source);
@@ -402,8 +444,10 @@ static int do_mount(struct executor *x, const struct step *step, struct error *e
 
 static uint64_t mount_attributes(const struct step *step)
 {
-    return (step->flags & MS_RDONLY ? MOUNT_ATTR_RDONLY : 0U) | (step->flags & MS_NOSUID ? MOUNT_ATTR_NOSUID : 0U) |
-           (step->flags & MS_NODEV ? MOUNT_ATTR_NODEV : 0U) | (step->flags & MS_NOEXEC ? MOUNT_ATTR_NOEXEC : 0U);
+    return (step->flags & MS_RDONLY ? MOUNT_ATTR_RDONLY : 0U) |
+           (step->flags & MS_NOSUID ? MOUNT_ATTR_NOSUID : 0U) |
+           (step->flags & MS_NODEV ? MOUNT_ATTR_NODEV : 0U) |
+           (step->flags & MS_NOEXEC ? MOUNT_ATTR_NOEXEC : 0U);
 }
 
 /* Shows `source` of the host at `target`, with the attributes of the step. */
@@ -412,7 +456,8 @@ static int bind_mount(struct executor *x, const struct step *step, int source)
     autoclose int copy = sys_open_tree(source, "", AT_EMPTY_PATH);
     autoclose int target = open_inside(x, step->target, 0);
 
-    if (copy < 0 || target < 0 || sys_mount_attr(copy, mount_attributes(step), 0, -1) < 0 || sys_move_mount(copy, target) < 0)
+    if (copy < 0 || target < 0 || sys_mount_attr(copy, mount_attributes(step), 0, -1) < 0 ||
+        sys_move_mount(copy, target) < 0)
         return -1;
     return remember(x, step->target, step->flags);
 }
@@ -474,7 +519,8 @@ static int do_mask(struct executor *x, const struct step *step, struct error *er
     if (!(status.st_mode & S_IRWXO))
         return 0; /* only the host's root may open it, and nobody inside is that */
     if (S_ISDIR(status.st_mode))
-        result = mount("tmpfs", target, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=4k,mode=755");
+        result =
+            mount("tmpfs", target, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=4k,mode=755");
     else
         result = mount(sys_fd_path(x->null).text, target, NULL, MS_BIND, NULL);
     if (result < 0 || remember_id(x, sys_mount_id(x->proc, name), 0) < 0)
@@ -501,7 +547,8 @@ static int do_readonly(struct executor *x, const struct step *step, struct error
 {
     autoclose int target = open_inside(x, step->target, O_DIRECTORY);
 
-    if (target < 0 || sys_mount_attr(target, MOUNT_ATTR_RDONLY, 0, -1) < 0 || remember(x, step->target, step->flags) < 0)
+    if (target < 0 || sys_mount_attr(target, MOUNT_ATTR_RDONLY, 0, -1) < 0 ||
+        remember(x, step->target, step->flags) < 0)
         return error_sys(err, "make %s read-only", step->target);
     return 0;
 }
@@ -556,13 +603,13 @@ static int do_landlock(struct executor *x, const struct step *step, struct error
 }
 
 static int (*const doers[STEP_COUNT])(struct executor *, const struct step *, struct error *) = {
-    [STEP_ROOT] = do_root,         [STEP_TREE] = do_tree,         [STEP_FILE] = do_file,
-    [STEP_TEXT] = do_text,        [STEP_DIRECTORY] = do_directory, [STEP_LINK] = do_link,       [STEP_PROC] = do_mount,
-    [STEP_TMPFS] = do_mount,       [STEP_DEVPTS] = do_mount,      [STEP_DEVICE] = do_device,
-    [STEP_SYSFS] = do_sysfs,       [STEP_MASK] = do_mask,         [STEP_SEAL] = do_seal,
-    [STEP_READONLY] = do_readonly, [STEP_KNOB] = do_knob,         [STEP_LOOPBACK] = do_loopback,
-    [STEP_HOSTNAME] = do_hostname, [STEP_PIVOT] = do_pivot,       [STEP_VERIFY] = do_verify,
-    [STEP_LANDLOCK] = do_landlock,
+    [STEP_ROOT] = do_root,         [STEP_TREE] = do_tree,           [STEP_FILE] = do_file,
+    [STEP_TEXT] = do_text,         [STEP_DIRECTORY] = do_directory, [STEP_LINK] = do_link,
+    [STEP_PROC] = do_mount,        [STEP_TMPFS] = do_mount,         [STEP_DEVPTS] = do_mount,
+    [STEP_DEVICE] = do_device,     [STEP_SYSFS] = do_sysfs,         [STEP_MASK] = do_mask,
+    [STEP_SEAL] = do_seal,         [STEP_READONLY] = do_readonly,   [STEP_KNOB] = do_knob,
+    [STEP_LOOPBACK] = do_loopback, [STEP_HOSTNAME] = do_hostname,   [STEP_PIVOT] = do_pivot,
+    [STEP_VERIFY] = do_verify,     [STEP_LANDLOCK] = do_landlock,
 };
 
 #ifdef COVE_UNSAFE
@@ -592,7 +639,8 @@ static int do_left_out(struct executor *x, const struct step *step, struct error
     copy = sys_open_tree(source, "", AT_EMPTY_PATH | AT_RECURSIVE);
     target = open_inside(x, step->target, O_DIRECTORY);
     if (copy < 0 || target < 0 ||
-        sys_mount_attr(copy, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, 0, needs_id_map(x, step) ? x->userns : -1) < 0 ||
+        sys_mount_attr(copy, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, 0, needs_id_map(x, step) ? x->userns : -1) <
+            0 ||
         sys_move_mount(copy, target) < 0)
         return error_sys(err, "show %s as it is", tree->source);
     return remember(x, step->target, MS_NOSUID | MS_NODEV);
@@ -645,6 +693,27 @@ int executor_open(struct executor *x, struct error *err)
     if (x->layers < 0 || x->empty < 0 || x->null < 0)
         return error_sys(err, "open the sandbox's directory");
     return x->userns >= 0 ? open_stage(x, layers, err) : 0;
+}
+
+int executor_prepare(struct executor *x, struct error *err)
+{
+    x->copies = memory_zero(x->plan->trees.len * sizeof *x->copies);
+    for (size_t i = 0; i < x->plan->steps.len; i++) {
+        const struct step *step = &x->plan->steps.items[i];
+        const struct tree *tree = &x->plan->trees.items[step->tree];
+
+        if ((step->kind != STEP_ROOT && step->kind != STEP_TREE) || !needs_id_map(x, step))
+            continue;
+        autoclose int source = open_source(tree, err);
+        if (source < 0)
+            return -1;
+        x->copies[step->tree] = sys_open_tree(source, "", AT_EMPTY_PATH);
+        if (x->copies[step->tree] < 0)
+            return error_sys(err, "copy the mount of %s", tree->source);
+        if (map_ids(x, x->copies[step->tree], tree->source, err) < 0)
+            return -1;
+    }
+    return 0;
 }
 
 int executor_adopt(struct executor *x, struct error *err)

@@ -1,5 +1,6 @@
 #include "box/gitlink.h"
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/own.h"
 #include "base/text.h"
@@ -21,28 +22,11 @@ void gitlink_free(struct gitlink *link)
     *link = GITLINK_NONE;
 }
 
-/* The content of a small regular file, NULL if it is anything else, larger than `most`, or holds
- * a NUL.  The caller frees. */
-static char *read_small(int dir, const char *name, size_t most)
-{
-    autoclose int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    struct stat found;
-
-    if (fd < 0 || fstat(fd, &found) < 0 || !S_ISREG(found.st_mode) || (size_t)found.st_size > most)
-        return NULL;
-
-    autofree char *content = memory_zero(most + 1);
-    size_t len = 0;
-    for (ssize_t got; len < most && (got = read(fd, content + len, most - len)) > 0;)
-        len += (size_t)got;
-    return strlen(content) == len ? steal_ptr(&content) : NULL;
-}
-
 /* A file that holds one path behind `prefix`.  git takes off the line end and nothing else: a
  * newline inside the path belongs to it. */
 static char *read_pointer(int dir, const char *name, const char *prefix)
 {
-    autofree char *content = read_small(dir, name, POINTER_MAX);
+    autofree char *content = file_text(dir, name, POINTER_MAX);
 
     if (!content || !text_starts(content, prefix))
         return NULL;
@@ -99,7 +83,7 @@ static bool verify_submodule(const struct place *git, const struct place *tree)
     if (!strstr(git->path, "/modules/") || !is_git_directory(git->fd))
         return false;
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-        autofree char *config = read_small(git->fd, files[i], CONFIG_MAX);
+        autofree char *config = file_text(git->fd, files[i], CONFIG_MAX);
         autofree char *back = config ? gitconfig_value(config, "core", "worktree") : NULL;
         autoplace struct place named = PLACE_NONE;
 

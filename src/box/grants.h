@@ -10,5 +10,6 @@ struct trees;
  * device or FIFO, a system tree such as /proc, or that encloses or lies in our state directory. */
 int grants_add(const struct spec *spec, const struct host *host, struct trees *trees, struct error *err);
 
-/* Fills tree->hide of all trees from the patterns of spec->hide, by walking them. */
+/* Fills tree->hide of the workspace and of granted trees from the patterns of spec->hide, by
+ * walking them (hide.h).  A granted file that a pattern matches is an error. */
 int grants_hide(const struct spec *spec, struct trees *trees, struct error *err);

@@ -17,8 +17,19 @@ enum {
     FOUND_MAX = 1 << 16, /* each is one white-out at start */
 };
 
+/* One pattern, taken apart once: it meets every file of the tree. */
+struct rule {
+    char *pattern;
+    bool anywhere, only_directories;
+};
+
+struct rules {
+    struct rule *items;
+    size_t len, cap;
+};
+
 struct hunt {
-    const struct strings *patterns;
+    struct rules rules;
     struct strings *found;
     struct text path; /* of the directory we are in; "" at the top */
     int depth;
@@ -37,32 +48,47 @@ int hide_check_pattern(const char *pattern, struct error *err)
     return 0;
 }
 
-/* GLOB_YES: hidden.  GLOB_ABOVE: something below it could be.  The trailing slash of a pattern is
- * no component, so glob_compare() does not see it. */
-static enum glob_place judge(const char *pattern, const char *path, const char *name, bool directory)
+/* A slash at the end is no part of the name, one elsewhere ties the pattern to the tree. */
+static void read_patterns(const struct strings *patterns, struct rules *out)
 {
-    const char *slash = strchr(pattern, '/');
-    bool only_directories = text_ends(pattern, "/"), anywhere = !slash || !slash[1];
-    enum glob_place where;
+    for (size_t i = 0; i < patterns->len; i++) {
+        const char *pattern = patterns->items[i];
+        size_t len = strlen(pattern);
 
-    if (anywhere) {
-        autofree char *plain = text_format("%.*s", (int)strcspn(pattern, "/"), pattern);
-        where = glob_match(plain, name) ? GLOB_YES : GLOB_ABOVE;
-    } else {
-        where = glob_compare(pattern, path);
+        while (pattern[len - 1] == '/')
+            len--;
+        *array_add(out) = (struct rule){
+            .pattern = text_format("%.*s", (int)len, pattern),
+            .only_directories = pattern[len] == '/',
+            .anywhere = !memchr(pattern, '/', len),
+        };
     }
-    return where == GLOB_YES && only_directories && !directory ? GLOB_NO : where;
 }
 
-static enum glob_place judge_all(const struct hunt *hunt, const char *name, bool directory)
+static void free_rules(struct rules *rules)
+{
+    for (size_t i = 0; i < rules->len; i++)
+        free(rules->items[i].pattern);
+    free(rules->items);
+}
+
+/* GLOB_YES: hidden.  GLOB_ABOVE: something below it could be. */
+static enum glob_place judge(const struct hunt *hunt, const char *name, bool directory)
 {
     enum glob_place best = GLOB_NO;
 
-    for (size_t i = 0; i < hunt->patterns->len && best != GLOB_YES; i++) {
-        enum glob_place where = judge(hunt->patterns->items[i], text_string(&hunt->path), name, directory);
+    for (size_t i = 0; i < hunt->rules.len; i++) {
+        const struct rule *rule = &hunt->rules.items[i];
+        enum glob_place where;
 
-        if (where == GLOB_YES || (where == GLOB_ABOVE && best == GLOB_NO))
-            best = where;
+        if (rule->anywhere)
+            where = glob_match(rule->pattern, name) ? GLOB_YES : GLOB_ABOVE;
+        else
+            where = glob_compare(rule->pattern, text_string(&hunt->path));
+        if (where == GLOB_YES && (directory || !rule->only_directories))
+            return GLOB_YES;
+        if (where == GLOB_ABOVE)
+            best = GLOB_ABOVE;
     }
     return best;
 }
@@ -116,7 +142,7 @@ static int descend(struct hunt *hunt, int dir, const char *name)
 static int visit(struct hunt *hunt, int dir, const struct dirent *entry)
 {
     bool directory = is_directory(dir, entry);
-    enum glob_place where = judge_all(hunt, entry->d_name, directory);
+    enum glob_place where = judge(hunt, entry->d_name, directory);
 
     if (where == GLOB_YES)
         return add(hunt);
@@ -145,7 +171,8 @@ static int hunt_in(struct hunt *hunt, int dir)
     for (const struct dirent *entry; result == 0 && (entry = next_entry(entries));) {
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
             continue;
-        text_addf(&hunt->path, "%s%s", before ? "/" : "", entry->d_name);
+        text_add(&hunt->path, before ? "/" : "");
+        text_add(&hunt->path, entry->d_name);
         result = visit(hunt, dir, entry);
         hunt->path.len = before;
         hunt->path.data[before] = '\0';
@@ -157,7 +184,7 @@ static int hunt_in(struct hunt *hunt, int dir)
 
 int hide_find(int dir, const struct strings *patterns, struct strings *found, struct error *err)
 {
-    struct hunt hunt = { .patterns = patterns, .found = found, .err = err };
+    struct hunt hunt = { .found = found, .err = err };
 
     if (!patterns->len)
         return 0;
@@ -168,7 +195,9 @@ int hide_find(int dir, const struct strings *patterns, struct strings *found, st
     int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return error_sys(err, "look for files to hide");
+    read_patterns(patterns, &hunt.rules);
     int result = hunt_in(&hunt, fd);
+    free_rules(&hunt.rules);
     text_free(&hunt.path);
     strings_sort(found);
     return result;

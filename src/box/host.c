@@ -80,12 +80,20 @@ static const struct passwd *find_user(uid_t uid)
     return entry ? entry : getpwuid(uid);
 }
 
-/* The password database is asked first.  $HOME counts where that has no directory of this user
- * (uid 0 of a user namespace is the usual case: the database says /root), and only if it is theirs. */
+static const char *absolute(const char *variable)
+{
+    const char *value = getenv(variable);
+
+    return value && *value == '/' ? value : NULL;
+}
+
+/* $HOME is what every tool goes by, so it counts first, but only if it is this user's; then what the
+ * password database says. */
 static void read_user(struct host *host)
 {
     const struct passwd *entry = find_user(host->uid);
-    const char *home = entry && owned_by(entry->pw_dir, host->uid) ? entry->pw_dir : getenv("HOME");
+    const char *said = absolute("HOME");
+    const char *home = said && owned_by(said, host->uid) ? said : entry ? entry->pw_dir : NULL;
 
     host->name = text_copy(entry && *entry->pw_name ? entry->pw_name : "user");
     host->shell = text_copy(entry && entry->pw_shell && *entry->pw_shell == '/' ? entry->pw_shell : "/bin/sh");
@@ -108,13 +116,6 @@ static int read_cwd(struct host *host, struct error *err)
 }
 
 /* NULL unless the variable holds an absolute path: the XDG specification says to ignore others. */
-static const char *absolute(const char *variable)
-{
-    const char *value = getenv(variable);
-
-    return value && *value == '/' ? value : NULL;
-}
-
 static char *choose_state(const struct host *host)
 {
     const char *own = getenv("COVE_HOME"), *states = absolute("XDG_STATE_HOME");

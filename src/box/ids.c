@@ -21,6 +21,9 @@
 /* 2048 ranges above everything that users, services and other container tools are given. */
 enum { BASE_FIRST = 0x70000000, BASE_RANGES = 2048 };
 
+/* With fewer ids an image's own users would not fit. */
+enum { SUBORDINATE_LEAST = 1000 };
+
 static bool is_root(const struct spec *spec)
 {
     return spec->user && strcmp(spec->user, "root") == 0;
@@ -69,14 +72,15 @@ static bool find_subordinate(const char *file, const struct host *host, struct i
 
     while (lines && !found && fgets(line, sizeof line, lines)) {
         char *rest = strchr(line, ':');
-        unsigned long first, count;
 
         if (!rest)
             continue;
         *rest++ = '\0';
         if (strcmp(line, host->name) != 0 && strcmp(line, number) != 0)
             continue;
-        if (sscanf(rest, "%lu:%lu", &first, &count) == 2 && first > 0 && first < UINT32_MAX && count >= 1000) {
+        unsigned long first = strtoul(rest, &rest, 10), count = *rest == ':' ? strtoul(rest + 1, NULL, 10) : 0;
+
+        if (first > 0 && first < UINT32_MAX && count >= SUBORDINATE_LEAST) {
             *row = (struct id_row){ 1, (uint32_t)first, count < ID_RANGE - 1 ? (uint32_t)count : ID_RANGE - 1 };
             found = true;
         }
@@ -94,7 +98,8 @@ static void choose_user_root(const struct host *host, struct ids *ids)
     ids->uid = ids->gid = ids->init = 0;
     ids->rows = 1;
     if (access("/usr/bin/newuidmap", X_OK) == 0 && access("/usr/bin/newgidmap", X_OK) == 0 &&
-        find_subordinate("/etc/subuid", host, &ids->uids[1]) && find_subordinate("/etc/subgid", host, &ids->gids[1])) {
+        find_subordinate("/etc/subuid", host, &ids->uids[1]) &&
+        find_subordinate("/etc/subgid", host, &ids->gids[1])) {
         ids->helpers = true;
         ids->rows = 2;
     }
@@ -103,9 +108,10 @@ static void choose_user_root(const struct host *host, struct ids *ids)
 static int choose_user(const struct spec *spec, const struct host *host, struct ids *ids, struct error *err)
 {
     if (is_root(spec) && strcmp(spec->image, "host") == 0)
-        return error_set(err, ERROR_REFUSED,
-                         "--root on the host image needs to be root outside: its files belong to a user who cannot be "
-                         "mapped; use --image DIR with an unpacked image, or run it with sudo");
+        return error_set(
+            err, ERROR_REFUSED,
+            "--root on the host image needs to be root outside: its files belong to a user who cannot be "
+            "mapped; use --image DIR with an unpacked image, or run it with sudo");
     if (is_root(spec)) {
         choose_user_root(host, ids);
         return 0;
@@ -114,7 +120,8 @@ static int choose_user(const struct spec *spec, const struct host *host, struct 
     ids->gid = host->gid;
     wanted_ids(spec, &ids->uid, &ids->gid);
     if (ids->uid != host->uid || ids->gid != host->gid)
-        return error_set(err, ERROR_REFUSED, "user %s: an ordinary user can only be themselves (%u:%u) or, in an image, root",
+        return error_set(err, ERROR_REFUSED,
+                         "user %s: an ordinary user can only be themselves (%u:%u) or, in an image, root",
                          spec->user, host->uid, host->gid);
     ids->uids[0] = (struct id_row){ host->uid, host->uid, 1 };
     ids->gids[0] = (struct id_row){ host->gid, host->gid, 1 };

@@ -14,7 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-int image_dir_add(const char *path, const char *why, const struct host *host, struct trees *trees, struct error *err)
+int image_dir_add(const char *path, const char *why, const struct host *host, struct trees *trees,
+                  struct error *err)
 {
     autoclose int fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     struct stat status;
@@ -43,15 +44,21 @@ int image_dir_trees(const char *path, const struct host *host, struct trees *tre
     if (!real)
         return error_sys(err, "image %s", path);
     if (stat(real, &status) < 0 || !S_ISDIR(status.st_mode))
-        return error_set(err, ERROR_INVALID, "image %s is not a directory; give the root directory of an unpacked image, or `host`", real);
+        return error_set(err, ERROR_INVALID,
+                         "image %s is not a directory; give the root directory of an unpacked image, or `host`",
+                         real);
     if (strcmp(real, "/") == 0 || path_within(host->state, real) || path_within(real, host->state) ||
         path_within(host->home, real))
-        return error_set(err, ERROR_REFUSED,
-                         "image %s would show your own files inside; give a directory that holds only the image, or `host`", real);
+        return error_set(
+            err, ERROR_REFUSED,
+            "image %s would show your own files inside; give a directory that holds only the image, or `host`",
+            real);
 
     autofree char *usr = text_format("%s/usr", real), *bin = text_format("%s/bin", real);
 
     if (access(usr, F_OK) < 0 && access(bin, F_OK) < 0)
-        return error_set(err, ERROR_INVALID, "image %s has neither /usr nor /bin; give the root directory of an unpacked image", real);
+        return error_set(err, ERROR_INVALID,
+                         "image %s has neither /usr nor /bin; give the root directory of an unpacked image",
+                         real);
     return image_dir_add(real, "image", host, trees, err);
 }

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/landlock.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Newer than the headers that we build with. */
@@ -25,7 +26,12 @@ struct ruleset {
     uint64_t files, network, scoped;
 };
 
-static const uint64_t reading = LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
+static const uint64_t reading =
+    LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
+
+/* What can be said about a single file. */
+static const uint64_t of_files = LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_WRITE_FILE |
+                                 LANDLOCK_ACCESS_FS_READ_FILE | ACCESS_TRUNCATE | ACCESS_IOCTL_DEV;
 
 /* Device nodes are never made, not even where writing is allowed. */
 static const uint64_t never = LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_BLOCK;
@@ -48,8 +54,12 @@ static int allow(int ruleset, const char *path, uint64_t access, struct error *e
 {
     autoclose int fd = open(path, O_PATH | O_CLOEXEC);
 
+    struct stat status;
+
     if (fd < 0 && errno == ENOENT)
         return 0; /* an image need not have every directory */
+    if (fd >= 0 && fstat(fd, &status) == 0 && !S_ISDIR(status.st_mode))
+        access &= of_files;
     if (fd < 0 || sys_landlock_path(ruleset, fd, access) < 0)
         return error_sys(err, "add a Landlock rule for %s", path);
     return 0;

@@ -8,8 +8,8 @@ struct error;
 /* A network namespace with loopback up and nothing else, made beside the mounts: it is the
  * slowest single part of a start, and another processor can do it meanwhile. */
 struct network {
-    pid_t pid; /* of the process that makes it, -1: none */
-    int fd;    /* the namespace, once that process is over */
+    pid_t pid;  /* of the process that makes it, -1: none */
+    int fd;     /* the namespace, once that process is over */
     int failed; /* errno, 0: none */
 };
 

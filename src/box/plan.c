@@ -1,21 +1,28 @@
 #include "box/plan.h"
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/own.h"
 #include "base/text.h"
 #include "box/environment.h"
+#include "box/gitconfig.h"
 #include "box/grants.h"
 #include "box/host.h"
-#include "box/image_host.h"
 #include "box/image_dir.h"
+#include "box/image_host.h"
+#include "box/mounts.h"
 #include "box/workspace.h"
 #include "init/protocol.h"
 #include "sys/sys.h"
 
+#include <fcntl.h>
 #include <linux/sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
+
+enum { GITCONFIG_MAX = 64 << 10 };
 
 static struct step *add(struct plan *plan, enum step_kind kind, enum actor by, const char *guard)
 {
@@ -48,9 +55,57 @@ static void plan_namespaces(struct plan *plan)
                        CLONE_NEWCGROUP | CLONE_NEWTIME;
 }
 
+/* The owner's name for commits, and nothing else of their configuration: it may name helpers that
+ * hold passwords. */
+static void plan_git_identity(struct plan *plan, const struct host *host, const char *home)
+{
+    autofree char *path = text_format("%s/.gitconfig", host->home),
+                  *config = file_text(AT_FDCWD, path, GITCONFIG_MAX);
+    autofree char *name = config ? gitconfig_value(config, "user", "name") : NULL;
+    autofree char *email = config ? gitconfig_value(config, "user", "email") : NULL;
+    autofree char *target = text_format("%s/.gitconfig", home);
+    autotext struct text content = TEXT_NONE;
+
+    if (!name || !email || strpbrk(name, "\"\\\n") || strpbrk(email, "\"\\\n"))
+        return;
+    text_addf(&content, "[user]\n\tname = \"%s\"\n\temail = \"%s\"\n", name, email);
+    add_at(plan, STEP_TEXT, "home", target, text_string(&content))->by = BY_MOUNTER;
+}
+
+static const char *variable(const struct strings *env, const char *name)
+{
+    size_t len = strlen(name);
+
+    for (size_t i = 0; i < env->len; i++)
+        if (strncmp(env->items[i], name, len) == 0 && env->items[i][len] == '=')
+            return env->items[i] + len + 1;
+    return NULL;
+}
+
+/* What the image cannot know: where home is, who commits, and a host name of this run's own. */
+static void plan_own_files(struct plan *plan, const struct host *host)
+{
+    const char *home = variable(&plan->env, "HOME");
+    struct step *step = add_at(plan, STEP_DIRECTORY, "home", home ? home : "/root", NULL);
+
+    step->by = BY_MOUNTER;
+    step->mode = 0755;
+    if (home)
+        plan_git_identity(plan, host, home);
+    if (strcmp(plan->hostname, "cove") == 0)
+        return;
+
+    autofree char *hosts = text_format(
+        "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n127.0.1.1 %s\n", plan->hostname);
+    autofree char *name = text_format("%s\n", plan->hostname);
+
+    add_at(plan, STEP_TEXT, "hostname", "/etc/hosts", hosts)->by = BY_MOUNTER;
+    add_at(plan, STEP_TEXT, "hostname", "/etc/hostname", name)->by = BY_MOUNTER;
+}
+
 /* The mounter's part: image, then the trees from the outside in, so that a tree inside another
  * one lies on top of it. */
-static void plan_trees(struct plan *plan)
+static void plan_trees(struct plan *plan, const struct host *host)
 {
     for (size_t i = 0; i < plan->trees.len; i++) {
         const struct tree *tree = &plan->trees.items[i];
@@ -63,17 +118,52 @@ static void plan_trees(struct plan *plan)
         step->flags = MS_NOSUID | MS_NODEV | (tree->mode == TREE_RO ? MS_RDONLY : 0);
         if (tree->mode == TREE_COW && !tree->file)
             step->layer = plan->layers++;
+        if (i == 0)
+            plan_own_files(plan, host);
     }
+}
+
+/* A mount below a shown tree is a tree of its own.  Only root can show it: in a user namespace the
+ * kernel keeps what lies under a mount and what is mounted on it together. */
+static int plan_submounts(struct plan *plan, const struct host *host, struct error *err)
+{
+    size_t known = plan->trees.len;
+
+    for (size_t i = 1; host->root && i < known; i++) {
+        autostrings struct strings below = STRINGS_NONE;
+        struct tree tree = plan->trees.items[i];
+
+        if (tree.file || strcmp(tree.why, "image") == 0)
+            continue;
+        mounts_below(tree.source, &below);
+        for (size_t m = 0; m < below.len; m++) {
+            autofree char *target = text_format("%s%s", tree.target, below.items[m] + strlen(tree.source));
+            struct stat status;
+
+            if (stat(below.items[m], &status) < 0)
+                return error_sys(err, "look at %s, which is mounted below %s", below.items[m], tree.source);
+            *array_add(&plan->trees) = (struct tree){ .source = text_copy(below.items[m]),
+                                                      .target = text_copy(target),
+                                                      .mode = tree.mode,
+                                                      .device = status.st_dev,
+                                                      .inode = status.st_ino,
+                                                      .file = !S_ISDIR(status.st_mode),
+                                                      .why = "mount below" };
+        }
+    }
+    return 0;
 }
 
 /* What of the kernel's tables is the host's business.  Those that only the host's root may open
  * are closed by that already (its id is never mapped) and are passed over: a mount for each
  * would be a tenth of the start. */
 static const char *const masked[] = {
-    "/proc/acpi",   "/proc/asound",    "/proc/config.gz", "/proc/interrupts",  "/proc/iomem",     "/proc/ioports",
-    "/proc/kallsyms", "/proc/kcore",   "/proc/keys",      "/proc/key-users",   "/proc/kmsg",      "/proc/latency_stats",
-    "/proc/mtrr",   "/proc/schedstat", "/proc/scsi",      "/proc/slabinfo",    "/proc/softirqs",  "/proc/timer_list",
-    "/proc/zoneinfo", "/proc/diskstats", "/proc/partitions", "/proc/driver",   "/proc/dynamic_debug", "/proc/vmallocinfo",
+    "/proc/acpi",          "/proc/asound",     "/proc/config.gz",     "/proc/interrupts",
+    "/proc/iomem",         "/proc/ioports",    "/proc/kallsyms",      "/proc/kcore",
+    "/proc/keys",          "/proc/key-users",  "/proc/kmsg",          "/proc/latency_stats",
+    "/proc/mtrr",          "/proc/schedstat",  "/proc/scsi",          "/proc/slabinfo",
+    "/proc/softirqs",      "/proc/timer_list", "/proc/zoneinfo",      "/proc/diskstats",
+    "/proc/partitions",    "/proc/driver",     "/proc/dynamic_debug", "/proc/vmallocinfo",
     "/proc/sysrq-trigger",
 };
 
@@ -111,8 +201,11 @@ static void plan_dev(struct plan *plan)
     static const char *const nodes[] = { "null", "zero", "full", "random", "urandom", "tty" };
     static const struct {
         const char *name, *to;
-    } links[] = { { "/dev/fd", "/proc/self/fd" },   { "/dev/stdin", "/proc/self/fd/0" }, { "/dev/stdout", "/proc/self/fd/1" },
-                  { "/dev/stderr", "/proc/self/fd/2" }, { "/dev/ptmx", "pts/ptmx" } };
+    } links[] = { { "/dev/fd", "/proc/self/fd" },
+                  { "/dev/stdin", "/proc/self/fd/0" },
+                  { "/dev/stdout", "/proc/self/fd/1" },
+                  { "/dev/stderr", "/proc/self/fd/2" },
+                  { "/dev/ptmx", "pts/ptmx" } };
 
     add_at(plan, STEP_TMPFS, "dev", "/dev", "mode=755,size=1m")->flags = MS_NOSUID | MS_NOEXEC;
     for (size_t i = 0; i < ARRAY_LEN(nodes); i++) {
@@ -159,30 +252,12 @@ static void plan_clone(struct plan *plan)
     add(plan, STEP_FILTER, BY_COMMAND, "seccomp");
 }
 
-/* What the image cannot know: where home is, and a host name of this run's own. */
-static void plan_own_files(struct plan *plan, const struct host *host)
-{
-    struct step *home = add_at(plan, STEP_DIRECTORY, "home", plan->ids.uid == 0 ? "/root" : host->home, NULL);
-
-    home->by = BY_MOUNTER;
-    home->mode = 0755;
-    if (strcmp(plan->hostname, "cove") == 0)
-        return;
-
-    autofree char *hosts = text_format("127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n127.0.1.1 %s\n",
-                                       plan->hostname);
-    autofree char *name = text_format("%s\n", plan->hostname);
-
-    add_at(plan, STEP_TEXT, "hostname", "/etc/hosts", hosts)->by = BY_MOUNTER;
-    add_at(plan, STEP_TEXT, "hostname", "/etc/hostname", name)->by = BY_MOUNTER;
-}
-
 /* Landlock, the second wall: on the host image a command may write where its own things are and
  * nowhere else, whatever the mounts say.  An image of the user's is copy on write as a whole. */
 static void plan_writable(struct plan *plan, const struct host *host)
 {
-    static const char *const places[] = { "/tmp", "/var/tmp", "/var/cache", "/var/log", "/run", "/dev", "/proc",
-                                          "/mnt", "/srv",     "/media" };
+    static const char *const places[] = { "/tmp", "/var/tmp", "/var/cache", "/var/log", "/run",
+                                          "/dev", "/proc",    "/mnt",       "/srv",     "/media" };
 
     if (!plan->host_image || (plan->start_flags & START_ROOT)) {
         strings_add(&plan->writable, "/");
@@ -190,7 +265,7 @@ static void plan_writable(struct plan *plan, const struct host *host)
     }
     for (size_t i = 0; i < ARRAY_LEN(places); i++)
         strings_add(&plan->writable, places[i]);
-    strings_add(&plan->writable, host->home);
+    strings_add(&plan->writable, variable(&plan->env, "HOME") ? variable(&plan->env, "HOME") : host->home);
     for (size_t i = 1; i < plan->trees.len; i++)
         if (plan->trees.items[i].mode == TREE_COW)
             strings_add(&plan->writable, plan->trees.items[i].target);
@@ -268,14 +343,15 @@ int plan_build(const struct spec *spec, const struct host *host, const struct wo
     move_trees(trees, &plan->trees);
     if (grants_add(spec, host, &plan->trees, err) < 0 || grants_hide(spec, &plan->trees, err) < 0)
         return -1;
+    if (plan_submounts(plan, host, err) < 0)
+        return -1;
     sort_trees(&plan->trees);
     plan->workspace = text_copy(workspace->root);
     plan->cwd = text_copy(workspace->cwd);
-    plan_trees(plan);
-    plan_own_files(plan, host);
+    plan_command(plan, spec, host);
+    plan_trees(plan, host);
     plan_clone(plan);
     plan_writable(plan, host);
-    plan_command(plan, spec, host);
     return 0;
 }
 

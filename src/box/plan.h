@@ -61,9 +61,9 @@ struct step {
     const char *guard; /* the protection it is part of; tests leave one out by this name */
     char *target, *source;
     mode_t mode;
-    uint64_t flags;    /* MS_* that the mount must have */
-    size_t tree;       /* STEP_ROOT, STEP_TREE, STEP_FILE: index in plan->trees */
-    int layer;         /* number of the writable layer, -1 if read-only */
+    uint64_t flags; /* MS_* that the mount must have */
+    size_t tree;    /* STEP_ROOT, STEP_TREE, STEP_FILE: index in plan->trees */
+    int layer;      /* number of the writable layer, -1 if read-only */
 };
 
 struct steps {
@@ -79,29 +79,29 @@ enum { ID_RANGE = 65536, ID_INIT = ID_RANGE - 1 };
 
 struct ids {
     struct id_row uids[2], gids[2];
-    size_t rows;            /* of each */
-    uint32_t uid, gid;      /* of the command, as seen inside */
-    uint32_t init;          /* uid and gid of PID 1, as seen inside */
-    uint32_t base;          /* outside id of 0 inside, for what root must own */
-    bool shifted;           /* by root: a range; trees are id-mapped */
-    bool helpers;           /* maps are written by newuidmap and newgidmap */
+    size_t rows;       /* of each */
+    uint32_t uid, gid; /* of the command, as seen inside */
+    uint32_t init;     /* uid and gid of PID 1, as seen inside */
+    uint32_t base;     /* outside id of 0 inside, for what root must own */
+    bool shifted;      /* by root: a range; trees are id-mapped */
+    bool helpers;      /* maps are written by newuidmap and newgidmap */
 };
 
 struct plan {
     struct steps steps;
-    struct trees trees;       /* trees.items[0] is the image's root */
-    struct strings writable;  /* what Landlock lets the command write below */
+    struct trees trees;      /* trees.items[0] is the image's root */
+    struct strings writable; /* what Landlock lets the command write below */
     struct ids ids;
     struct strings argv, env;
     char *cwd;
     char *workspace;
     char *hostname;
-    int layers;               /* how many writable layers */
-    uint64_t namespaces;      /* CLONE_NEW* */
-    uint32_t start_flags;     /* protocol.h */
+    int layers;           /* how many writable layers */
+    uint64_t namespaces;  /* CLONE_NEW* */
+    uint32_t start_flags; /* protocol.h */
     int landlock_abi;
     bool host_image;
-    const char *without;      /* test builds only: guards that are left out, comma-separated */
+    const char *without; /* test builds only: guards that are left out, comma-separated */
 };
 
 /* The workspace was found before (the repository's own policy may have narrowed the spec since);

@@ -13,7 +13,8 @@ static const struct {
     [STEP_NAMESPACES] = { "namespaces", "clone into new namespaces",
                           "user namespaces for this user (sysctl user.max_user_namespaces, "
                           "kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns)" },
-    [STEP_IDS] = { "ids", "map user and group ids", "permission to map ids (newuidmap and /etc/subuid for a range)" },
+    [STEP_IDS] = { "ids", "map user and group ids",
+                   "permission to map ids (newuidmap and /etc/subuid for a range)" },
     [STEP_ROOT] = { "root", "lay a writable layer over the image",
                     "overlayfs, and a state directory whose file system can hold its upper layer "
                     "(not overlayfs, NFS or a read-only one; see COVE_HOME)" },
@@ -64,7 +65,8 @@ static void add_details(const struct plan *plan, const struct step *step, struct
         text_add_inert(out, step->source);
     }
     if (step->kind == STEP_TREE || step->kind == STEP_ROOT || step->kind == STEP_FILE)
-        text_addf(out, "  (%s, %s)", plan->trees.items[step->tree].why, step->layer >= 0 ? "copy on write" : "read-only");
+        text_addf(out, "  (%s, %s)", plan->trees.items[step->tree].why,
+                  step->layer >= 0 ? "copy on write" : "read-only");
     if (step->kind == STEP_IDS)
         for (size_t i = 0; i < plan->ids.rows; i++)
             text_addf(out, "  %u..%u are %u.. outside", plan->ids.uids[i].inside,
@@ -76,7 +78,8 @@ void plan_print(const struct plan *plan, struct text *out)
     for (size_t i = 0; i < plan->steps.len; i++) {
         const struct step *step = &plan->steps.items[i];
 
-        text_addf(out, "%3zu  %-8s %-12s %s", i + 1, actors[step->by], kinds[step->kind].name, kinds[step->kind].does);
+        text_addf(out, "%3zu  %-8s %-12s %s", i + 1, actors[step->by], kinds[step->kind].name,
+                  kinds[step->kind].does);
         add_details(plan, step, out);
         text_add(out, "\n");
     }
@@ -114,7 +117,8 @@ void plan_json(const struct plan *plan, struct text *out)
             text_addf(out, ",\"layer\":%d", step->layer);
         text_addf(out, ",\"read_only\":%s}", step->flags & MS_RDONLY ? "true" : "false");
     }
-    text_addf(out, "],\"landlock_abi\":%d,\"uid\":%u,\"gid\":%u", plan->landlock_abi, plan->ids.uid, plan->ids.gid);
+    text_addf(out, "],\"landlock_abi\":%d,\"uid\":%u,\"gid\":%u", plan->landlock_abi, plan->ids.uid,
+              plan->ids.gid);
     add_member(out, "cwd", plan->cwd);
     add_member(out, "workspace", plan->workspace);
     add_list(out, "argv", &plan->argv);

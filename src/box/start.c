@@ -16,6 +16,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -47,12 +48,9 @@ static int run_map_helper(const char *program, pid_t pid, const struct id_row *r
         strings_take(&argv, text_format("%u", rows[i].count));
     }
 
-    pid_t child = vfork();
-    if (child == 0) {
-        execve(program, argv.items, none);
-        _exit(127);
-    }
-    if (child < 0 || waitpid(child, &status, 0) < 0)
+    pid_t child;
+    errno = posix_spawn(&child, program, NULL, NULL, argv.items, none);
+    if (errno != 0 || waitpid(child, &status, 0) < 0)
         return error_sys(err, "run %s", program);
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
         return error_set(err, ERROR_UNSUPPORTED, "%s refused the ids of /etc/subuid and /etc/subgid", program);
@@ -78,6 +76,11 @@ static int wake_clone(int go, const int *fds, size_t count, struct error *err)
     return wire_send(go, &message, fds, count) < 0 ? error_sys(err, "wake the clone") : 0;
 }
 
+static int enter_mounts(int namespace, struct error *err)
+{
+    return setns(namespace, CLONE_NEWNS) < 0 ? error_sys(err, "enter the sandbox's mount namespace") : 0;
+}
+
 /* In a child of the keeper that has the host's rights: enters the clone's mount namespace, and
  * only that, and assembles the root there. */
 static _Noreturn void mounter_main(const struct clone_context *context, pid_t pid, int go, int report)
@@ -89,9 +92,10 @@ static _Noreturn void mounter_main(const struct clone_context *context, pid_t pi
 
     x.userns = open(users, O_RDONLY | O_CLOEXEC);
     umask(0);
-    if (namespace < 0 || x.userns < 0 || setns(namespace, CLONE_NEWNS) < 0)
-        error_sys(&err, "enter the sandbox's mount namespace");
-    else if (executor_open(&x, &err) == 0 && executor_run(&x, BY_MOUNTER, &err) == 0 &&
+    if (namespace < 0 || x.userns < 0)
+        error_sys(&err, "open the sandbox's namespaces");
+    else if (executor_prepare(&x, &err) == 0 && enter_mounts(namespace, &err) == 0 &&
+             executor_open(&x, &err) == 0 && executor_run(&x, BY_MOUNTER, &err) == 0 &&
              wake_clone(go, &x.root, 1, &err) == 0)
         _exit(0);
     (void)!write(report, &err, sizeof err);
@@ -163,7 +167,8 @@ static int clone_failed(struct error *err)
     return error_hint(err, "this needs %s", step_needs(STEP_NAMESPACES));
 }
 
-int box_start(const struct plan *plan, const struct host *host, const char *id, struct box *out, struct error *err)
+int box_start(const struct plan *plan, const struct host *host, const char *id, struct box *out,
+              struct error *err)
 {
     __attribute__((cleanup(close_pairs))) struct pairs pairs;
     autoclose int program = sys_sealed_memfd("cove-init", init_program, init_program_size);
@@ -175,7 +180,9 @@ int box_start(const struct plan *plan, const struct host *host, const char *id, 
     if (program < 0)
         return error_sys(err, "make a memfd for the program of PID 1");
 
-    struct clone_context context = { plan, host, id, pairs.init[1], pairs.spawn[1], program, outside ? pairs.go[0] : -1 };
+    struct clone_context context = {
+        plan, host, id, pairs.init[1], pairs.spawn[1], program, outside ? pairs.go[0] : -1
+    };
 
     box.pid = sys_clone(plan->namespaces & ~(uint64_t)CLONE_NEWNET, &box.pidfd); /* that one: network.c */
     if (box.pid == 0) {

@@ -4,17 +4,20 @@
 #include "box/execute.h"
 
 #include "base/error.h"
+#include "base/own.h"
 #include "base/text.h"
 
-#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 
 static const struct {
     const char *name;
     uint64_t flag;
-} flag_names[] = { { "ro", MS_RDONLY }, { "nosuid", MS_NOSUID }, { "nodev", MS_NODEV }, { "noexec", MS_NOEXEC } };
+} flag_names[] = {
+    { "ro", MS_RDONLY }, { "nosuid", MS_NOSUID }, { "nodev", MS_NODEV }, { "noexec", MS_NOEXEC }
+};
 
 /* True if the comma-separated `options` have `name` among them. */
 static bool has_option(const char *options, const char *name)
@@ -27,13 +30,27 @@ static bool has_option(const char *options, const char *name)
     return false;
 }
 
+/* "36 35 98:0 /root /place options ...": the words of a line, split in place. */
+static bool split_line(char *line, uint64_t *id, char **place, char **options)
+{
+    char *rest;
+    char *words[6] = { strtok_r(line, " ", &rest) };
+
+    for (size_t i = 1; i < ARRAY_LEN(words) && words[i - 1]; i++)
+        words[i] = strtok_r(NULL, " ", &rest);
+    *id = words[0] ? strtoull(words[0], NULL, 10) : 0;
+    *place = words[4];
+    *options = words[5];
+    return *id && *options;
+}
+
 static int check_line(const struct executor *x, char *line, size_t *seen, struct error *err)
 {
-    char place[512], options[256];
+    char *place, *options;
     uint64_t id;
 
-    if (sscanf(line, "%" SCNu64 " %*u %*s %*s %511s %255s", &id, place, options) != 3)
-        return error_set(err, ERROR_SYSTEM, "a line of mountinfo cannot be read: %.100s", line);
+    if (!split_line(line, &id, &place, &options))
+        return error_set(err, ERROR_SYSTEM, "a line of mountinfo cannot be read");
     for (size_t i = 0; i < x->mount_count; i += 2) {
         if (x->mounts[i] != id)
             continue;
@@ -49,13 +66,14 @@ static int check_line(const struct executor *x, char *line, size_t *seen, struct
 int verify_mounts(const struct executor *x, struct error *err)
 {
     FILE *lines = fopen("/proc/self/mountinfo", "re");
-    char line[8192];
+    autofree char *line = NULL;
+    size_t room = 0;
     size_t seen = 0;
     int result = 0;
 
     if (!lines)
         return error_sys(err, "open /proc/self/mountinfo");
-    while (result == 0 && fgets(line, sizeof line, lines))
+    while (result == 0 && getline(&line, &room, lines) > 0)
         result = check_line(x, line, &seen, err);
     fclose(lines);
     if (result == 0 && seen != x->mount_count / 2)

@@ -18,12 +18,14 @@ const struct command commands[] = {
     { .name = "run",
       .summary = "run a command in a new sandbox",
       .usage = "[OPTIONS] [--] [COMMAND [ARG...]]",
-      .description =
-          "Runs COMMAND, or your shell, in a sandbox of its own: it sees this machine's programs, the work tree around "
-          "the current directory, and nothing else of yours. It has no network. What it writes goes to a layer of its "
-          "own, the files outside stay as they are.\n\n"
-          "The exit code is the command's; 128+N if signal N ended it, 124 if --timeout did, 126 if it could not be "
-          "run, 127 if it was not found, 125 if Cove itself failed.",
+      .description = "Runs COMMAND, or your shell, in a sandbox of its own: it sees this machine's programs, "
+                     "the work tree around "
+                     "the current directory, and nothing else of yours. It has no network. What it writes goes "
+                     "to a layer of its "
+                     "own, the files outside stay as they are.\n\n"
+                     "The exit code is the command's; 128+N if signal N ended it, 124 if --timeout did, 126 if "
+                     "it could not be "
+                     "run, 127 if it was not found, 125 if Cove itself failed.",
       .rows = options_of_run,
       .spec = true,
       .run = cli_run },
@@ -38,8 +40,16 @@ const struct command commands[] = {
       .usage = "bash|zsh|fish",
       .run = completion_main },
     { .name = "help", .summary = "print help about a command", .usage = "[COMMAND]", .run = help_main },
-    { .name = "version", .summary = "print the version", .usage = "[--json]", .rows = options_of_version, .run = cli_version },
-    { .name = "docs", .summary = "write the generated documents", .usage = "WHAT", .hidden = true, .run = docs_main },
+    { .name = "version",
+      .summary = "print the version",
+      .usage = "[--json]",
+      .rows = options_of_version,
+      .run = cli_version },
+    { .name = "docs",
+      .summary = "write the generated documents",
+      .usage = "WHAT",
+      .hidden = true,
+      .run = docs_main },
 };
 const size_t commands_len = ARRAY_LEN(commands);
 
@@ -58,7 +68,9 @@ static int unknown(const char *name)
 
 int main(int argc, char **argv)
 {
-    static const char *const spellings[][2] = { { "--help", "help" }, { "-h", "help" }, { "--version", "version" } };
+    static const char *const spellings[][2] = { { "--help", "help" },
+                                                { "-h", "help" },
+                                                { "--version", "version" } };
     const char *name = argc > 1 ? argv[1] : "help";
     struct error err;
 
@@ -71,5 +83,6 @@ int main(int argc, char **argv)
     const struct command *command = command_find(name);
     if (!command)
         return unknown(name);
-    return argc > 1 ? command->run(command, argc - 1, argv + 1) : command->run(command, 1, (char *[]){ argv[0], NULL });
+    return argc > 1 ? command->run(command, argc - 1, argv + 1)
+                    : command->run(command, 1, (char *[]){ argv[0], NULL });
 }

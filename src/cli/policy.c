@@ -29,25 +29,29 @@ static int show(struct context *context, struct error *err)
     return 0;
 }
 
+static int policy(const struct command *command, int argc, char **argv, struct context *context,
+                  struct error *err)
+{
+    /* The verb stands first, so that options keep their place behind it. */
+    bool verb = argc > 1 && strcmp(argv[1], "show") == 0;
+
+    if (options_parse(command, argc - verb, argv + verb, &context->options, err) < 0)
+        return -1;
+    if (context->options.run.help) {
+        say_help(command);
+        return 0;
+    }
+    if (context->options.words.len)
+        return error_set(err, ERROR_INVALID, "`cove policy` has the verb `show` only");
+    return show(context, err);
+}
+
 int cli_policy(const struct command *command, int argc, char **argv)
 {
     struct context context = CONTEXT_NONE;
     struct error err;
-    int code = 0;
+    int code = policy(command, argc, argv, &context, &err) < 0 ? say_error(&err) : 0;
 
-    /* The verb stands first, so that options keep their place behind it. */
-    if (argc > 1 && strcmp(argv[1], "show") == 0) {
-        argc--;
-        argv++;
-    }
-    if (options_parse(command, argc, argv, &context.options, &err) < 0)
-        code = say_error(&err);
-    else if (context.options.run.help)
-        say_help(command);
-    else if (context.options.words.len)
-        code = (error_set(&err, ERROR_INVALID, "`cove policy` has the verb `show` only"), say_error(&err));
-    else if (show(&context, &err) < 0)
-        code = say_error(&err);
     context_free(&context);
     return code;
 }

@@ -128,7 +128,8 @@ static int contain(struct run *run, struct error *err)
         return -1;
     memcpy(run->id, run->dir.id, sizeof run->id);
     clock_gettime(CLOCK_REALTIME, &run->started);
-    if (box_start(&run->plan, host, run->dir.id, &run->box, err) < 0 || guard_start(&run->box, &run->dir, err) < 0)
+    if (box_start(&run->plan, host, run->dir.id, &run->box, err) < 0 ||
+        guard_start(&run->box, &run->dir, err) < 0)
         return fail_before_guard(run);
     start_explaining(run);
 
@@ -141,8 +142,8 @@ static int contain(struct run *run, struct error *err)
 
 static void list_protections(const struct plan *plan, struct strings *out)
 {
-    static const char *const always[] = { "namespaces", "private-root", "no-capabilities", "no-new-privileges", "seccomp",
-                                          "no-network" };
+    static const char *const always[] = { "namespaces",        "private-root", "no-capabilities",
+                                          "no-new-privileges", "seccomp",      "no-network" };
 
     for (size_t i = 0; i < ARRAY_LEN(always); i++)
         strings_add(out, always[i]);

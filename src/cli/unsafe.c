@@ -21,9 +21,11 @@ static const struct {
     uint64_t namespaces;
 } guards[] = {
     { "seccomp", START_NO_SECCOMP, 0 },   { "capabilities", START_NO_CAPS, 0 },
-    { "session", START_NO_SESSION, 0 },   { "descriptors", START_NO_CLOSE, 0 }, { "network", 0, CLONE_NEWNET },
-    { "ipc", 0, CLONE_NEWIPC },           { "uts", 0, CLONE_NEWUTS },           { "time", 0, CLONE_NEWTIME },
-    { "cgroup", 0, CLONE_NEWCGROUP },     { "environment", 0, 0 },              { "dumpable", START_NO_DUMPABLE, 0 },
+    { "session", START_NO_SESSION, 0 },   { "descriptors", START_NO_CLOSE, 0 },
+    { "network", 0, CLONE_NEWNET },       { "ipc", 0, CLONE_NEWIPC },
+    { "uts", 0, CLONE_NEWUTS },           { "time", 0, CLONE_NEWTIME },
+    { "cgroup", 0, CLONE_NEWCGROUP },     { "environment", 0, 0 },
+    { "dumpable", START_NO_DUMPABLE, 0 },
 };
 
 static bool named(const char *list, const char *name)

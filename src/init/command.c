@@ -146,14 +146,16 @@ static void install_filter(const struct start *start)
     const struct filter *filter = &filters[choose_filter(start)];
     struct sock_fprog program = { .len = filter->len, .filter = (struct sock_filter *)(uintptr_t)filter->code };
     bool explain = start->message.flags & START_EXPLAIN;
-    unsigned long flags = explain ? SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV : 0;
+    unsigned long flags =
+        explain ? SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV : 0;
 
     if (left_out(start, START_NO_SECCOMP))
         return;
     int listener = (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);
 
     if (listener < 0 && explain && errno == EINVAL) /* before Linux 5.19 */
-        listener = (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
+        listener =
+            (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
     if (listener < 0)
         fail(start, 125, "install the seccomp filter");
     if (explain) {
@@ -201,7 +203,8 @@ static void verify(const struct start *start)
     else if (!left_out(start, START_NO_CAPS) && !(capabilities_are(kept) && bounding_set_is(kept)))
         wrong = "read back: capabilities are not what was asked for";
     else if (!left_out(start, START_NO_CAPS) &&
-             (getuid() != start->message.uid || geteuid() != start->message.uid || getgid() != start->message.gid))
+             (getuid() != start->message.uid || geteuid() != start->message.uid ||
+              getgid() != start->message.gid))
         wrong = "read back: the user is not what was asked for";
     else if (!left_out(start, START_NO_SESSION) && getsid(0) != getpid())
         wrong = "read back: the session is not its own";
@@ -227,6 +230,7 @@ static void execute(const char *path, const struct start *start)
     argv[1] = (char *)(uintptr_t)path;
     memcpy(argv + 2, start->argv + 1, count * sizeof *argv);
     execve("/bin/sh", argv, start->envp);
+    free(argv);
 }
 
 static const char *variable(char **envp, const char *name)

@@ -157,7 +157,8 @@ static _Noreturn void handle_keeper(void)
     struct error err;
     size_t count;
 
-    if (wire_receive(PROTOCOL_INIT_FD, &message, fds, &count, &err) == WIRE_MESSAGE && message.kind == MESSAGE_END)
+    if (wire_receive(PROTOCOL_INIT_FD, &message, fds, &count, &err) == WIRE_MESSAGE &&
+        message.kind == MESSAGE_END)
         end_all();
     _exit(0);
 }
@@ -201,7 +202,8 @@ int main(int argc, char **argv)
     wire_send(PROTOCOL_INIT_FD, &ready, NULL, 0);
 
     for (;;) {
-        struct pollfd events[] = { { .fd = PROTOCOL_INIT_FD, .events = POLLIN }, { .fd = signals, .events = POLLIN } };
+        struct pollfd events[] = { { .fd = PROTOCOL_INIT_FD, .events = POLLIN },
+                                   { .fd = signals, .events = POLLIN } };
 
         if (poll(events, 2, -1) < 0)
             continue;

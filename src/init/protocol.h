@@ -55,7 +55,7 @@ struct message {
     int32_t status, signal;
     uint32_t uid, gid; /* START: as seen inside */
     uint32_t rows, columns;
-    uint32_t arguments, variables; /* START: how many of each are in the words */
+    uint32_t arguments, variables;         /* START: how many of each are in the words */
     uint64_t user_us, system_us, peak_kib; /* EXITED */
     struct error error;
 };

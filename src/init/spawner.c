@@ -239,7 +239,8 @@ void spawner_run(struct commands *commands)
     int signals = signalfd(-1, &child, SFD_NONBLOCK | SFD_CLOEXEC);
 
     for (;;) {
-        struct pollfd events[] = { { .fd = PROTOCOL_SPAWN_FD, .events = POLLIN }, { .fd = signals, .events = POLLIN } };
+        struct pollfd events[] = { { .fd = PROTOCOL_SPAWN_FD, .events = POLLIN },
+                                   { .fd = signals, .events = POLLIN } };
         struct signalfd_siginfo info;
 
         if (poll(events, 2, -1) < 0)

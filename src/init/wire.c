@@ -84,7 +84,9 @@ int wire_receive(int fd, struct message *message, int *fds, size_t *count, struc
 {
     union control control;
     struct iovec part = { message, sizeof *message };
-    struct msghdr header = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control };
+    struct msghdr header = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control
+    };
     ssize_t got;
 
     *count = 0;

@@ -35,7 +35,8 @@ struct explain {
 enum noted { NOTED_CALL = 'c', NOTED_ABSENT = 'a', NOTED_READ_ONLY = 'r', NOTED_DENIED = 'd' };
 
 /* The subject is last, because a path may hold any byte. */
-static void note(struct explain *explain, enum noted kind, enum look_how how, const char *why, const char *subject)
+static void note(struct explain *explain, enum noted kind, enum look_how how, const char *why,
+                 const char *subject)
 {
     autofree char *key = text_format("%c%d%s\n%s", (int)kind, (int)how, why, subject);
 
@@ -96,8 +97,8 @@ static const struct {
     int number, argument;
     const char *name;
 } arguments[] = {
-    { SYS_socket, 0, "domain" },      { SYS_socketpair, 0, "domain" }, { SYS_ioctl, 1, "request" },
-    { SYS_prctl, 0, "option" },       { SYS_clone, 0, "flags" },       { SYS_unshare, 0, "flags" },
+    { SYS_socket, 0, "domain" },       { SYS_socketpair, 0, "domain" }, { SYS_ioctl, 1, "request" },
+    { SYS_prctl, 0, "option" },        { SYS_clone, 0, "flags" },       { SYS_unshare, 0, "flags" },
     { SYS_personality, 0, "persona" }, { SYS_setsockopt, 2, "option" }, { SYS_ptrace, 0, "request" },
 };
 
@@ -110,7 +111,8 @@ static void note_call(struct explain *explain, const struct seccomp_data *data)
         text_addf(&subject, " %d", data->nr);
     for (size_t i = 0; i < ARRAY_LEN(arguments); i++)
         if (arguments[i].number == data->nr)
-            text_addf(&subject, "(%s=%#llx)", arguments[i].name, data->args[arguments[i].argument] & 0xffffffff);
+            text_addf(&subject, "(%s=%#llx)", arguments[i].name,
+                      data->args[arguments[i].argument] & 0xffffffff);
     note(explain, NOTED_CALL, LOOK_RUN, filter_reason(explain->view.filter, data), text_string(&subject));
 }
 
@@ -181,7 +183,8 @@ struct explain *explain_new(const struct explain_view *view)
     if (syscall(SYS_seccomp, SECCOMP_GET_NOTIF_SIZES, 0, &explain->sizes) < 0)
         memset(&explain->sizes, 0, sizeof explain->sizes);
     explain->sizes.seccomp_notif = (__u16)larger(explain->sizes.seccomp_notif, sizeof *explain->call);
-    explain->sizes.seccomp_notif_resp = (__u16)larger(explain->sizes.seccomp_notif_resp, sizeof *explain->answer);
+    explain->sizes.seccomp_notif_resp =
+        (__u16)larger(explain->sizes.seccomp_notif_resp, sizeof *explain->answer);
     explain->call = memory_zero(explain->sizes.seccomp_notif);
     explain->answer = memory_zero(explain->sizes.seccomp_notif_resp);
     return explain;

@@ -23,10 +23,10 @@ struct explain_view {
 };
 
 struct finding {
-    const char *how;     /* "read", "write", "run", or "call" */
-    char *subject;       /* a path, or a system call with the argument that mattered */
-    char *why;           /* "absent", "hidden", "read-only", "not permitted", or why the filter refuses it */
-    char *grant;         /* the flag that would change it, or "not grantable: ..." */
+    const char *how; /* "read", "write", "run", or "call" */
+    char *subject;   /* a path, or a system call with the argument that mattered */
+    char *why;       /* "absent", "hidden", "read-only", "not permitted", or why the filter refuses it */
+    char *grant;     /* the flag that would change it, or "not grantable: ..." */
     uint64_t count;
 };
 

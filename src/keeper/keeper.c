@@ -64,8 +64,8 @@ struct keeper {
     uint64_t asked_at; /* ... when this many bytes of input had come */
     enum phase phase;
     bool ready, empty, dead, listening, give_up; /* empty: no process but PID 1; dead: nor that */
-    int32_t pid;      /* as seen inside */
-    uint64_t started; /* monotonic, in microseconds */
+    int32_t pid;                                 /* as seen inside */
+    uint64_t started;                            /* monotonic, in microseconds */
 };
 
 static uint64_t now_us(void)
@@ -160,8 +160,9 @@ static void start_terminal(struct keeper *keeper)
     /* The size may have changed since START was sent. */
     terminal_copy_size(isatty(run->out) ? run->out : run->in, keeper->master);
     termfilter_start(&keeper->filter, terminal_is_utf8(run->out));
-    relay_open(&keeper->in, &keeper->loop,
-               &(struct relay_plan){ .way = RELAY_IN, .host = run->in, .inside = keeper->master, .keep = true });
+    relay_open(
+        &keeper->in, &keeper->loop,
+        &(struct relay_plan){ .way = RELAY_IN, .host = run->in, .inside = keeper->master, .keep = true });
     relay_open(&keeper->out, &keeper->loop,
                &(struct relay_plan){ .way = RELAY_OUT,
                                      .host = run->out,
@@ -252,7 +253,8 @@ static const struct expected {
     { MESSAGE_LISTENER, FROM_SPAWNER, 1, 1, take_listener },
 };
 
-static void dispatch(struct keeper *keeper, enum from from, const struct message *message, int *fds, size_t count)
+static void dispatch(struct keeper *keeper, enum from from, const struct message *message, int *fds,
+                     size_t count)
 {
     for (size_t i = 0; i < ARRAY_LEN(expected); i++)
         if (expected[i].kind == message->kind && expected[i].from & from) {
@@ -319,7 +321,8 @@ static void describe_death(struct keeper *keeper)
     if (waitid(P_PIDFD, (id_t)keeper->box->pidfd, &how, WEXITED | WNOWAIT) < 0)
         how.si_status = 0;
     if (how.si_code == CLD_EXITED)
-        error_set(&error, ERROR_SYSTEM, "the sandbox ended before its command: PID 1 exited with %d", how.si_status);
+        error_set(&error, ERROR_SYSTEM, "the sandbox ended before its command: PID 1 exited with %d",
+                  how.si_status);
     else
         error_set(&error, ERROR_SYSTEM, "the sandbox ended before its command: PID 1 was killed by signal %d",
                   how.si_status);

@@ -30,49 +30,30 @@ static const struct path_call {
     signed char flags;     /* of ACT_OPEN */
     enum act act;
 } path_calls[] = {
-    { SYS_openat, 0, 1, 2, ACT_OPEN },
-    { SYS_openat2, 0, 1, 2, ACT_OPEN2 },
-    { SYS_newfstatat, 0, 1, NONE, ACT_READ },
-    { SYS_statx, 0, 1, NONE, ACT_READ },
-    { SYS_faccessat, 0, 1, NONE, ACT_READ },
-    { SYS_faccessat2, 0, 1, NONE, ACT_READ },
-    { SYS_readlinkat, 0, 1, NONE, ACT_READ },
-    { SYS_chdir, NONE, 0, NONE, ACT_READ },
-    { SYS_execve, NONE, 0, NONE, ACT_RUN },
-    { SYS_execveat, 0, 1, NONE, ACT_RUN },
-    { SYS_mkdirat, 0, 1, NONE, ACT_CREATE },
-    { SYS_mknodat, 0, 1, NONE, ACT_CREATE },
-    { SYS_symlinkat, 1, 2, NONE, ACT_CREATE },
-    { SYS_linkat, 2, 3, NONE, ACT_CREATE },
-    { SYS_renameat2, 0, 1, NONE, ACT_CHANGE },
-    { SYS_renameat2, 2, 3, NONE, ACT_CREATE },
-    { SYS_unlinkat, 0, 1, NONE, ACT_CHANGE },
-    { SYS_truncate, NONE, 0, NONE, ACT_CHANGE },
-    { SYS_fchmodat, 0, 1, NONE, ACT_CHANGE },
-    { SYS_fchownat, 0, 1, NONE, ACT_CHANGE },
+    { SYS_openat, 0, 1, 2, ACT_OPEN },          { SYS_openat2, 0, 1, 2, ACT_OPEN2 },
+    { SYS_newfstatat, 0, 1, NONE, ACT_READ },   { SYS_statx, 0, 1, NONE, ACT_READ },
+    { SYS_faccessat, 0, 1, NONE, ACT_READ },    { SYS_faccessat2, 0, 1, NONE, ACT_READ },
+    { SYS_readlinkat, 0, 1, NONE, ACT_READ },   { SYS_chdir, NONE, 0, NONE, ACT_READ },
+    { SYS_execve, NONE, 0, NONE, ACT_RUN },     { SYS_execveat, 0, 1, NONE, ACT_RUN },
+    { SYS_mkdirat, 0, 1, NONE, ACT_CREATE },    { SYS_mknodat, 0, 1, NONE, ACT_CREATE },
+    { SYS_symlinkat, 1, 2, NONE, ACT_CREATE },  { SYS_linkat, 2, 3, NONE, ACT_CREATE },
+    { SYS_renameat2, 0, 1, NONE, ACT_CHANGE },  { SYS_renameat2, 2, 3, NONE, ACT_CREATE },
+    { SYS_unlinkat, 0, 1, NONE, ACT_CHANGE },   { SYS_truncate, NONE, 0, NONE, ACT_CHANGE },
+    { SYS_fchmodat, 0, 1, NONE, ACT_CHANGE },   { SYS_fchownat, 0, 1, NONE, ACT_CHANGE },
     { SYS_utimensat, 0, 1, NONE, ACT_CHANGE },
 #ifdef SYS_open
-    { SYS_open, NONE, 0, 1, ACT_OPEN },
-    { SYS_creat, NONE, 0, NONE, ACT_CREATE },
-    { SYS_stat, NONE, 0, NONE, ACT_READ },
-    { SYS_lstat, NONE, 0, NONE, ACT_READ },
-    { SYS_access, NONE, 0, NONE, ACT_READ },
-    { SYS_readlink, NONE, 0, NONE, ACT_READ },
-    { SYS_mkdir, NONE, 0, NONE, ACT_CREATE },
-    { SYS_mknod, NONE, 0, NONE, ACT_CREATE },
-    { SYS_symlink, NONE, 1, NONE, ACT_CREATE },
-    { SYS_link, NONE, 1, NONE, ACT_CREATE },
-    { SYS_rename, NONE, 0, NONE, ACT_CHANGE },
-    { SYS_rename, NONE, 1, NONE, ACT_CREATE },
-    { SYS_rmdir, NONE, 0, NONE, ACT_CHANGE },
-    { SYS_unlink, NONE, 0, NONE, ACT_CHANGE },
-    { SYS_chmod, NONE, 0, NONE, ACT_CHANGE },
-    { SYS_chown, NONE, 0, NONE, ACT_CHANGE },
+    { SYS_open, NONE, 0, 1, ACT_OPEN },         { SYS_creat, NONE, 0, NONE, ACT_CREATE },
+    { SYS_stat, NONE, 0, NONE, ACT_READ },      { SYS_lstat, NONE, 0, NONE, ACT_READ },
+    { SYS_access, NONE, 0, NONE, ACT_READ },    { SYS_readlink, NONE, 0, NONE, ACT_READ },
+    { SYS_mkdir, NONE, 0, NONE, ACT_CREATE },   { SYS_mknod, NONE, 0, NONE, ACT_CREATE },
+    { SYS_symlink, NONE, 1, NONE, ACT_CREATE }, { SYS_link, NONE, 1, NONE, ACT_CREATE },
+    { SYS_rename, NONE, 0, NONE, ACT_CHANGE },  { SYS_rename, NONE, 1, NONE, ACT_CREATE },
+    { SYS_rmdir, NONE, 0, NONE, ACT_CHANGE },   { SYS_unlink, NONE, 0, NONE, ACT_CHANGE },
+    { SYS_chmod, NONE, 0, NONE, ACT_CHANGE },   { SYS_chown, NONE, 0, NONE, ACT_CHANGE },
     { SYS_lchown, NONE, 0, NONE, ACT_CHANGE },
 #endif
 #ifdef SYS_renameat
-    { SYS_renameat, 0, 1, NONE, ACT_CHANGE },
-    { SYS_renameat, 2, 3, NONE, ACT_CREATE },
+    { SYS_renameat, 0, 1, NONE, ACT_CHANGE },   { SYS_renameat, 2, 3, NONE, ACT_CREATE },
 #endif
 };
 
@@ -208,8 +189,8 @@ static bool opens_for_writing(const struct subject *subject, const struct path_c
     return (flags & O_ACCMODE) != O_RDONLY || flags & (O_CREAT | O_TRUNC);
 }
 
-static void look_at_path(const struct subject *subject, const struct path_call *row, const struct seccomp_data *data,
-                         look_note *note, void *owner)
+static void look_at_path(const struct subject *subject, const struct path_call *row,
+                         const struct seccomp_data *data, look_note *note, void *owner)
 {
     char given[LOOK_PATH_MAX + 1], path[2 * LOOK_PATH_MAX] = "";
     bool writes = row->act == ACT_CHANGE || row->act == ACT_CREATE;

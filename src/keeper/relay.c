@@ -40,10 +40,10 @@ enum next {
 };
 
 enum {
-    ROUNDS = 16,         /* then other sources of the loop get their turn */
+    ROUNDS = 16, /* then other sources of the loop get their turn */
     CHANGED_READ = 16 << 10,
     SMALL_MOVE = 32 << 10, /* after less than this the pipe is most likely empty */
-    TTY_WRITE = 256,     /* room that a writable terminal has (WAKEUP_CHARS of n_tty) */
+    TTY_WRITE = 256,       /* room that a writable terminal has (WAKEUP_CHARS of n_tty) */
 };
 
 static enum kind kind_of(int fd)
@@ -142,7 +142,8 @@ static void grow(struct relay *relay)
 
 static enum next step_splice(struct relay *relay)
 {
-    ssize_t moved = splice(relay->from, NULL, relay->to, NULL, RELAY_PIPE_SIZE, SPLICE_F_NONBLOCK | SPLICE_F_MOVE);
+    ssize_t moved =
+        splice(relay->from, NULL, relay->to, NULL, RELAY_PIPE_SIZE, SPLICE_F_NONBLOCK | SPLICE_F_MOVE);
     int waiting = 0;
 
     if (moved == 0)
@@ -202,8 +203,8 @@ static enum next step_read(struct relay *relay)
     if (changes && !relay->read_buffer)
         relay->read_buffer = memory_resize(NULL, CHANGED_READ);
 
-    ssize_t got = read_now(relay, changes ? relay->read_buffer : relay->buffer,
-                           changes ? CHANGED_READ : RELAY_READ_MAX);
+    ssize_t got =
+        read_now(relay, changes ? relay->read_buffer : relay->buffer, changes ? CHANGED_READ : RELAY_READ_MAX);
     if (got < 0 && errno == EINTR)
         return NEXT_MORE;
     if (got < 0 && errno == EAGAIN)
@@ -215,7 +216,8 @@ static enum next step_read(struct relay *relay)
     relay->at = 0;
     relay->len = (size_t)got;
     if (changes)
-        relay->len = relay->plan.change(relay->plan.change_owner, relay->read_buffer, relay->len, relay->buffer);
+        relay->len =
+            relay->plan.change(relay->plan.change_owner, relay->read_buffer, relay->len, relay->buffer);
     return relay->len > 0 && relay->write_most < SIZE_MAX ? NEXT_SINK : NEXT_MORE;
 }
 

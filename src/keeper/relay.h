@@ -23,9 +23,9 @@ enum { RELAY_CHANGE_MORE = 8 << 10 };
 
 struct relay_plan {
     enum relay_way way;
-    int host;   /* borrowed; -1: there is none.  Its O_NONBLOCK is left alone, see relay.c */
-    int inside; /* O_NONBLOCK; closed when the stream ends, unless `keep` */
-    bool keep;  /* a pty serves both ways and stays open */
+    int host;             /* borrowed; -1: there is none.  Its O_NONBLOCK is left alone, see relay.c */
+    int inside;           /* O_NONBLOCK; closed when the stream ends, unless `keep` */
+    bool keep;            /* a pty serves both ways and stays open */
     relay_change *change; /* or NULL */
     void *change_owner;
 };
@@ -43,7 +43,8 @@ struct relay {
     uint64_t bytes;
 };
 
-#define RELAY_NONE ((struct relay){ .source.fd = -1, .sink.fd = -1, .from = -1, .to = -1, .reopened = -1, .ended = true })
+#define RELAY_NONE                                                                                             \
+    ((struct relay){ .source.fd = -1, .sink.fd = -1, .from = -1, .to = -1, .reopened = -1, .ended = true })
 
 void relay_open(struct relay *relay, struct loop *loop, const struct relay_plan *plan);
 

@@ -264,7 +264,8 @@ static void add_end(struct text *out, const struct result *result, bool colour)
     char buffer[64];
 
     text_add(out, "  ");
-    add_coloured(out, colour, result->exit_code == 0 ? "32" : "31", describe_end(result, buffer, sizeof buffer));
+    add_coloured(out, colour, result->exit_code == 0 ? "32" : "31",
+                 describe_end(result, buffer, sizeof buffer));
     text_add(out, " after ");
     add_seconds(out, result->wall_us);
     text_add(out, " (CPU ");
@@ -305,7 +306,8 @@ void report_summary(const struct report *report, bool colour, struct text *out)
 
 void report_findings(const struct findings *findings, bool colour, struct text *out)
 {
-    text_add(out, findings->len ? "  asked for and not given:\n" : "  everything that was asked for was given\n");
+    text_add(out,
+             findings->len ? "  asked for and not given:\n" : "  everything that was asked for was given\n");
     for (size_t i = 0; i < findings->len; i++) {
         const struct finding *finding = &findings->items[i];
 

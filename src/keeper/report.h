@@ -17,8 +17,8 @@ struct report {
     const char *workspace, *image, *user;
     struct timespec started, ended; /* CLOCK_REALTIME */
     const struct result *result;
-    const char *changes;            /* where they went: "were discarded (--rm)" */
-    const struct strings *enforced; /* the layers of protection that were on, one word each */
+    const char *changes;             /* where they went: "were discarded (--rm)" */
+    const struct strings *enforced;  /* the layers of protection that were on, one word each */
     const struct findings *findings; /* of --explain */
 };
 

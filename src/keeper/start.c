@@ -109,7 +109,8 @@ int start_send(int spawn_fd, const struct keeper_run *run, struct start_pipes *o
         return -1;
     if (!run->tty && make_pipes(out_pipes, sent, run, err) < 0)
         return -1;
-    if (wire_send(spawn_fd, &message, sent, run->tty ? 1 : SENT_MAX) < 0 && errno != EPIPE && errno != ECONNRESET)
+    if (wire_send(spawn_fd, &message, sent, run->tty ? 1 : SENT_MAX) < 0 && errno != EPIPE &&
+        errno != ECONNRESET)
         return error_sys(err, "ask the sandbox to start the command");
     return 0;
 }

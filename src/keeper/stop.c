@@ -54,10 +54,16 @@ static uint64_t now_ms(void)
 
 /* --- time --- */
 
+/* Now is rounded down, and a promise of so many milliseconds must not end early. */
+static uint64_t in_ms(uint64_t ms)
+{
+    return now_ms() + ms + 1;
+}
+
 static void arm(struct stop *stop)
 {
     uint64_t at = stop->kill_at && (!stop->timeout_at || stop->kill_at < stop->timeout_at) ? stop->kill_at
-                                                                                         : stop->timeout_at;
+                                                                                           : stop->timeout_at;
     struct itimerspec when = { .it_value = { (time_t)(at / 1000), (long)(at % 1000) * 1000000 } };
 
     if (stop->timer.fd < 0 && at)
@@ -79,7 +85,7 @@ void stop_disarm(struct stop *stop)
 
 void stop_kill_after(struct stop *stop, uint64_t ms, int number)
 {
-    uint64_t at = now_ms() + ms;
+    uint64_t at = in_ms(ms);
 
     if (stop->kill_at && stop->kill_at <= at)
         return;
@@ -196,14 +202,15 @@ int stop_begin(struct stop *stop, struct loop *loop, const struct stop_calls *ca
     sigprocmask(SIG_BLOCK, &set, &stop->old_mask);
     sigaction(SIGPIPE, &ignore, &stop->old_pipe);
     stop->begun = true;
-    stop->signals = (struct loop_source){ signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), POLLIN, signals_ready, stop };
+    stop->signals =
+        (struct loop_source){ signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), POLLIN, signals_ready, stop };
     stop->timer = (struct loop_source){ -1, POLLIN, timer_ready, stop };
     if (stop->signals.fd < 0)
         return error_sys(err, "watch for signals");
     loop_add(loop, &stop->signals);
     loop_add(loop, &stop->timer);
     if (plan->timeout_ms) {
-        stop->timeout_at = now_ms() + plan->timeout_ms;
+        stop->timeout_at = in_ms(plan->timeout_ms);
         arm(stop);
     }
     return 0;

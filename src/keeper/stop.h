@@ -32,8 +32,8 @@ struct stop {
     sigset_t old_mask;
     struct sigaction old_pipe;
     bool begun, started;
-    uint64_t pending;  /* signals that came before the command ran, by number */
-    unsigned requests; /* to end: INT, TERM and QUIT */
+    uint64_t pending;             /* signals that came before the command ran, by number */
+    unsigned requests;            /* to end: INT, TERM and QUIT */
     uint64_t timeout_at, kill_at; /* boot time in ms; 0: never */
     int kill_number;
 };

@@ -17,9 +17,9 @@ enum {
 
 enum state {
     GROUND,
-    UTF8,    /* inside one character */
-    ESCAPE,  /* after ESC */
-    MIDDLE,  /* after ESC and intermediate bytes */
+    UTF8,   /* inside one character */
+    ESCAPE, /* after ESC */
+    MIDDLE, /* after ESC and intermediate bytes */
     CSI,
     OSC,
     PALETTE, /* ESC ] P of the Linux console: seven digits and no end mark */
@@ -145,27 +145,22 @@ static const struct mode {
     unsigned number;
     bool exact, off_is_on; /* off_is_on: the mode is on by nature, and a program switches it off */
 } modes[] = {
-    { 1, true, false },     /* cursor keys send other codes */
-    { 9, false, false },    /* mouse: presses */
-    { 25, true, true },     /* the cursor is seen */
-    { 47, true, false },    /* alternate screen, three ways */
-    { 1047, true, false },
-    { 1049, true, false },
+    { 1, true, false },  /* cursor keys send other codes */
+    { 9, false, false }, /* mouse: presses */
+    { 25, true, true },  /* the cursor is seen */
+    { 47, true, false }, /* alternate screen, three ways */
+    { 1047, true, false },  { 1049, true, false },
     { 1000, false, false }, /* mouse: presses and releases, highlights, motion ... */
-    { 1001, false, false },
-    { 1002, false, false },
-    { 1003, false, false },
-    { 1004, false, false }, /* focus */
-    { 1005, false, false }, /* ... and how it is written */
-    { 1006, false, false },
-    { 1015, false, false },
-    { 1016, false, false },
-    { 2004, false, false }, /* bracketed paste */
-    { 2026, false, false }, /* the screen stands still */
-    { 2031, false, false }, /* tells of colour schemes */
-    { 2048, false, false }, /* tells of sizes */
-    { 5522, false, false }, /* tells of pastes */
-    { 9001, false, false }, /* keys as Windows has them */
+    { 1001, false, false }, { 1002, false, false },
+    { 1003, false, false }, { 1004, false, false }, /* focus */
+    { 1005, false, false },                         /* ... and how it is written */
+    { 1006, false, false }, { 1015, false, false },
+    { 1016, false, false }, { 2004, false, false }, /* bracketed paste */
+    { 2026, false, false },                         /* the screen stands still */
+    { 2031, false, false },                         /* tells of colour schemes */
+    { 2048, false, false },                         /* tells of sizes */
+    { 5522, false, false },                         /* tells of pastes */
+    { 9001, false, false },                         /* keys as Windows has them */
 };
 
 enum {
@@ -229,30 +224,22 @@ static const struct {
     unsigned char final, private, middle;
     csi_rule *passes;
 } csi_rules[] = {
-    { 't', ANY, 0, window },
-    { 'i', ANY, ANY, never },  /* print */
-    { 'y', ANY, ANY, never },  /* checksum of the screen (it may show secrets); self-test */
-    { ']', ANY, ANY, never },  /* Linux console: switch to another one, blank */
-    { 'r', '?', ANY, never },  /* restore modes behind our back */
-    { 'w', ANY, '$', never },  /* reports of the terminal's state */
-    { 'u', ANY, '$', never },
-    { 'u', ANY, '&', never },
-    { 'p', ANY, '"', never },  /* conformance level, 8-bit controls */
-    { 'h', '?', 0, set_modes },
-    { 'l', '?', 0, set_modes },
-    { 'u', '>', 0, keyboard },
-    { 'u', '<', 0, keyboard },
-    { 'u', '=', 0, keyboard },
-    { 'u', '?', 0, asks },
-    { 'm', '>', 0, keys },
-    { 'm', '?', 0, asks },
-    { 'n', ANY, 0, asks },     /* status, cursor position */
-    { 'c', ANY, 0, asks },     /* what are you */
-    { 'q', '>', 0, asks },     /* version */
-    { 'x', ANY, 0, asks },
-    { 'p', ANY, '$', asks },   /* is this mode on */
-    { '|', ANY, '#', asks },
-    { 'S', '?', 0, asks },     /* graphics: how many colours */
+    { 't', ANY, 0, window },    { 'i', ANY, ANY, never }, /* print */
+    { 'y', ANY, ANY, never }, /* checksum of the screen (it may show secrets); self-test */
+    { ']', ANY, ANY, never }, /* Linux console: switch to another one, blank */
+    { 'r', '?', ANY, never }, /* restore modes behind our back */
+    { 'w', ANY, '$', never }, /* reports of the terminal's state */
+    { 'u', ANY, '$', never },   { 'u', ANY, '&', never },
+    { 'p', ANY, '"', never }, /* conformance level, 8-bit controls */
+    { 'h', '?', 0, set_modes }, { 'l', '?', 0, set_modes },
+    { 'u', '>', 0, keyboard },  { 'u', '<', 0, keyboard },
+    { 'u', '=', 0, keyboard },  { 'u', '?', 0, asks },
+    { 'm', '>', 0, keys },      { 'm', '?', 0, asks },
+    { 'n', ANY, 0, asks },                               /* status, cursor position */
+    { 'c', ANY, 0, asks },                               /* what are you */
+    { 'q', '>', 0, asks },                               /* version */
+    { 'x', ANY, 0, asks },      { 'p', ANY, '$', asks }, /* is this mode on */
+    { '|', ANY, '#', asks },    { 'S', '?', 0, asks },   /* graphics: how many colours */
 };
 
 static void end_csi(struct termfilter *filter, struct out *out)
@@ -329,7 +316,7 @@ static bool osc_passes(struct termfilter *filter, const char *text)
     const char *rest = text + digits;
     unsigned number = 0;
 
-    if (digits == 0 || digits > 3 || (*rest && *rest != ';'))
+    if (digits == 0 || digits > 3 || text[0] == '0' || (*rest && *rest != ';'))
         return false;
     for (size_t i = 0; i < digits; i++)
         number = number * 10 + (unsigned)(text[i] - '0');
@@ -600,8 +587,9 @@ static bool in_dropped(struct termfilter *filter, unsigned char byte, struct out
 }
 
 static bool (*const states[])(struct termfilter *, unsigned char, struct out *) = {
-    [GROUND] = in_ground, [UTF8] = in_character, [ESCAPE] = in_escape, [MIDDLE] = in_middle, [CSI] = in_csi,
-    [OSC] = in_osc,       [PALETTE] = in_palette, [DCS] = in_dcs,      [SIXEL] = in_sixel,   [DROPPED] = in_dropped,
+    [GROUND] = in_ground, [UTF8] = in_character,  [ESCAPE] = in_escape,   [MIDDLE] = in_middle,
+    [CSI] = in_csi,       [OSC] = in_osc,         [PALETTE] = in_palette, [DCS] = in_dcs,
+    [SIXEL] = in_sixel,   [DROPPED] = in_dropped,
 };
 
 /* CAN and SUB end every sequence; ENQ, and CAN in plain text, are dropped. */

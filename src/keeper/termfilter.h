@@ -29,9 +29,9 @@ enum {
 struct termfilter {
     bool utf8;
     int state;
-    bool escaped;   /* in a string: the last byte was ESC */
-    bool bell_ends; /* in a string that is dropped */
-    bool bad;       /* the sequence holds what must not pass */
+    bool escaped;                  /* in a string: the last byte was ESC */
+    bool bell_ends;                /* in a string that is dropped */
+    bool bad;                      /* the sequence holds what must not pass */
     unsigned char need, low, high; /* of a UTF-8 sequence: bytes to come, range of the next */
     unsigned char held[TERMFILTER_HELD];
     size_t held_len;

@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/random.h>
@@ -31,7 +32,8 @@ static int open_private(int dir, const char *name, const char *shown, struct err
     if (fstat(fd, &status) < 0)
         return error_sys(err, "look at %s", shown);
     if (status.st_uid != geteuid() || (status.st_mode & 077))
-        return error_set(err, ERROR_REFUSED, "%s must belong to you and be closed to others (chmod 700)", shown);
+        return error_set(err, ERROR_REFUSED, "%s must belong to you and be closed to others (chmod 700)",
+                         shown);
     return steal_fd(&fd);
 }
 
@@ -77,11 +79,15 @@ int store_create(const char *state, struct sandbox_dir *out, struct error *err)
     empty = images < 0 ? -1 : open_private(images, "empty", "images/empty in the state directory", err);
     if (empty < 0 || new_id(dir.id, err) < 0)
         return -1;
+    /* While we hold this nobody sweeps: the directory exists for a moment before it is locked. */
+    if (flock(parent, LOCK_SH) < 0)
+        return error_sys(err, "lock the directory of sandboxes");
     if (mkdirat(parent, dir.id, 0700) < 0)
         return error_sys(err, "make a sandbox directory in %s", state);
     fd = openat(parent, dir.id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
         return error_sys(err, "lock the sandbox directory");
+    (void)flock(parent, LOCK_UN);
     dir.parent = steal_fd(&parent);
     dir.fd = steal_fd(&fd);
     *out = dir;
@@ -116,9 +122,9 @@ static int empty_directory(int fd, unsigned depth)
             continue;
         if ((errno == EACCES || errno == EPERM) && fchmod(fd, 0700) == 0 && unlinkat(fd, entry->d_name, 0) == 0)
             continue;
-        if (errno != EISDIR && errno != EPERM && errno != ENOTEMPTY)
-            result = -1;
-        else if (remove_below(fd, entry->d_name, depth + 1) < 0)
+        bool directory = errno == EISDIR || errno == EPERM || errno == ENOTEMPTY;
+
+        if (!directory || remove_below(fd, entry->d_name, depth + 1) < 0)
             result = -1;
     }
     return result;
@@ -168,7 +174,9 @@ void store_sweep(const struct sandbox_dir *own)
 
     if (!entries && fd >= 0)
         close(fd);
-    for (struct dirent *entry; entries && (entry = readdir(entries));)
+    if (!entries || flock(fd, LOCK_EX | LOCK_NB) < 0)
+        return; /* somebody starts or sweeps: the next one will do */
+    for (struct dirent *entry; (entry = readdir(entries));)
         if (entry->d_name[0] != '.' && strcmp(entry->d_name, own->id) != 0)
             sweep_one(own->parent, entry->d_name);
 }

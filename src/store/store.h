@@ -15,8 +15,8 @@ struct error;
 enum { ID_LENGTH = 20 };
 
 struct sandbox_dir {
-    int parent;           /* sandboxes/ */
-    int fd;               /* sandboxes/<id>, locked */
+    int parent; /* sandboxes/ */
+    int fd;     /* sandboxes/<id>, locked */
     char id[ID_LENGTH + 1];
 };
 

@@ -17,6 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* The kernel writes *out_pidfd.  NOLINTNEXTLINE(readability-non-const-parameter) */
 pid_t sys_clone(uint64_t flags, int *out_pidfd)
 {
     struct clone_args args = {
@@ -49,7 +50,8 @@ uint64_t sys_mount_id(int dir, const char *path)
 {
     struct statx status;
 
-    if (statx(dir, path, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW, STATX_MNT_ID, &status) < 0 || !(status.stx_mask & STATX_MNT_ID))
+    if (statx(dir, path, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW, STATX_MNT_ID, &status) < 0 ||
+        !(status.stx_mask & STATX_MNT_ID))
         return 0;
     return status.stx_mnt_id;
 }

@@ -188,9 +188,10 @@ def status_of(pid):
     return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
 
 
-def nothing_is_left(place, what=""):
-    """No directory of a sandbox, no mount, no process that we now have to reap."""
-    deadline = time.monotonic() + 3
+def nothing_is_left(place, what="", seconds=5):
+    """No directory of a sandbox, no mount, no process that we now have to reap.  What a run leaves
+    is removed behind its back, so that its user need not wait."""
+    deadline = time.monotonic() + seconds
     while True:
         left = [f"directory {p}" for p in list_directory(place.state / "sandboxes")]
         left += [f"mount {line}" for line in open("/proc/self/mountinfo") if str(place.dir) in line]

@@ -199,13 +199,13 @@ def no_task_inside_ever_has_rights(place):
         from attack import UNSAFE
         seen, wrong = {"init": 0, "command": 0}, set()
         for extra in ((), ("-t",)):
-            run = subprocess.Popen([UNSAFE if without else COVE, "run", "--rm", *extra, "--", "./probe", "swarm", "100"], cwd=place.work,
+            run = subprocess.Popen([UNSAFE if without else COVE, "run", "--rm", *extra, "--", "./probe", "swarm", "40"], cwd=place.work,
                                    env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
             wrong |= watch_tasks(run, 10, seen)
             equal(run.wait(), 0, run.stderr.read())
         return seen, wrong
     seen, wrong = sample()
-    assert seen["command"] > 50 and seen["init"] > 50, f"too few samples: {seen}"
+    assert seen["command"] > 20 and seen["init"] > 20, f"too few samples: {seen}"
     equal(wrong, set(), "rights of tasks inside")
     control_fires(any(name == "CapEff" for _, _, name in sample("capabilities")[1]), "tasks with capabilities")
 

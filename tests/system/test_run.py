@@ -333,7 +333,7 @@ def names_of(done):
 @test
 def the_environment_is_the_documented_list_and_nothing_else(place):
     secrets = {"AWS_SECRET_ACCESS_KEY": "s", "GITHUB_TOKEN": "s", "SSH_AUTH_SOCK": "/s", "DBUS_SESSION_BUS_ADDRESS": "s",
-               "LD_PRELOAD": "", "LD_LIBRARY_PATH": "/s", "HTTP_PROXY": "http://u:p@h", "LC_MY_TOKEN": "s", "XDG_RUNTIME_DIR": "/s",
+               "LD_PRELOAD": "", "LD_LIBRARY_PATH": "/s", "HTTP_PROXY": "http://u:p@h", "LC_MY_TOKEN": "s", "XDG_RUNTIME_DIR": str(place.dir / "runtime"),
                "DISPLAY": ":0", "TMPDIR": "/s", "BASH_ENV": "/s", "ENV": "/s", "IFS": "x", "PYTHONPATH": "/s", "NODE_OPTIONS": "s",
                "GIT_DIR": "/s", "OLDPWD": "/s", "ANYTHING": "s", "COVE_HOME": place.env["COVE_HOME"]}
     passed = {"TERM": "xterm-256color", "LANG": "C.UTF-8", "LC_TIME": "C", "TZ": "UTC", "EDITOR": "vi", "NO_COLOR": "1", "CI": "1"}
@@ -373,7 +373,7 @@ def a_variable_that_is_set_replaces_ours(place):
 
 @test
 def a_variable_without_a_proper_name_is_one_error(place):
-    for bad in ("", "=x", "A B=1", "1A=x", "A-B=1"):
+    for bad in ("", "=x", "A B=1", "A\nB=1", "\x1b=1"):
         one_error(place.run("true", options=("-e", bad)), "env")
 
 
@@ -387,7 +387,7 @@ def variables_can_come_from_a_file(place):
 
 @test
 def a_bad_line_of_a_variables_file_is_named(place):
-    file = write(place.dir / "vars", "A=1\n1BAD=2\n")
+    file = write(place.dir / "vars", "A=1\nTWO WORDS=2\n")
     line = one_error(place.run("true", options=("--env-file", file)), str(file))
     assert "2" in line.replace(str(file), ""), line
     one_error(place.run("true", options=("--env-file", place.dir / "missing")), "missing")

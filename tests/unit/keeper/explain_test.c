@@ -48,9 +48,17 @@ static void paths_are_normalised(void **state)
     static const struct {
         const char *in, *out;
     } cases[] = {
-        { "/", "/" },           { "//", "/" },          { "/a/b", "/a/b" },      { "/a//b/", "/a/b" },
-        { "/a/./b/.", "/a/b" }, { "/a/../b", "/b" },    { "/../../a", "/a" },    { "/a/b/../..", "/" },
-        { "/a/...", "/a/..." }, { "/a/..b/c", "/a/..b/c" }, { "/a/b/../c/", "/a/c" },
+        { "/", "/" },
+        { "//", "/" },
+        { "/a/b", "/a/b" },
+        { "/a//b/", "/a/b" },
+        { "/a/./b/.", "/a/b" },
+        { "/a/../b", "/b" },
+        { "/../../a", "/a" },
+        { "/a/b/../..", "/" },
+        { "/a/...", "/a/..." },
+        { "/a/..b/c", "/a/..b/c" },
+        { "/a/b/../c/", "/a/c" },
     };
     char path[64];
 
@@ -159,8 +167,8 @@ static int supervise(struct explain *explain, const char *dir)
     return WEXITSTATUS(status);
 }
 
-static void assert_finding(const struct findings *findings, const char *how, const char *subject, const char *why,
-                           uint64_t count, const char *grant)
+static void assert_finding(const struct findings *findings, const char *how, const char *subject,
+                           const char *why, uint64_t count, const char *grant)
 {
     for (size_t i = 0; i < findings->len; i++) {
         const struct finding *finding = &findings->items[i];

@@ -69,7 +69,8 @@ static _Noreturn void become(const struct message *message, const int *fds, int 
 
 static int open_terminal(struct world *world, const struct message *message)
 {
-    struct winsize size = { .ws_row = (unsigned short)message->rows, .ws_col = (unsigned short)message->columns };
+    struct winsize size = { .ws_row = (unsigned short)message->rows,
+                            .ws_col = (unsigned short)message->columns };
     int unlock = 0;
 
     world->master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
@@ -136,7 +137,9 @@ static void violate(struct world *world)
 static void start(struct world *world, const struct message *message, const int *fds)
 {
     int terminal = message->flags & START_TTY ? open_terminal(world, message) : -1;
-    struct message failed = { .kind = MESSAGE_FAILED, .status = 127, .error = { ERROR_SYSTEM, ENOENT, "run it" } };
+    struct message failed = { .kind = MESSAGE_FAILED,
+                              .status = 127,
+                              .error = { ERROR_SYSTEM, ENOENT, "run it" } };
     int other = STDIN_FILENO;
 
     if (world->fake == FAKE_NOT_FOUND) {
@@ -219,7 +222,9 @@ static _Noreturn void live(struct world *world)
     }
     tell(world->init, (struct message){ .kind = MESSAGE_READY }, NULL, 0);
     for (;;) {
-        struct pollfd events[] = { { world->init, POLLIN, 0 }, { world->spawn, POLLIN, 0 }, { signals, POLLIN, 0 } };
+        struct pollfd events[] = { { world->init, POLLIN, 0 },
+                                   { world->spawn, POLLIN, 0 },
+                                   { signals, POLLIN, 0 } };
         struct signalfd_siginfo info;
 
         if (poll(events, 3, -1) < 0)

@@ -179,7 +179,8 @@ static void streams_are_passed_on(void **state)
 
     (void)state;
     assert_int_equal(run(FAKE_HONEST, "cat; echo problem >&2; echo end > /dev/stdout",
-                         (struct keeper_run){ .in = in, .out = out, .err = err }), 0);
+                         (struct keeper_run){ .in = in, .out = out, .err = err }),
+                     0);
     assert_int_equal(result.exit_code, 0);
     assert_holds(out, "the input\nend\n");
     assert_holds(err, "problem\n");
@@ -210,7 +211,8 @@ static void what_stays_in_the_background_does_not_delay_the_end(void **state)
     double start = seconds();
 
     (void)state;
-    assert_int_equal(run(FAKE_HONEST, "sleep 60 & echo said; exit 2", (struct keeper_run){ .in = -1, .out = out, .err = -1 }),
+    assert_int_equal(run(FAKE_HONEST, "sleep 60 & echo said; exit 2",
+                         (struct keeper_run){ .in = -1, .out = out, .err = -1 }),
                      0);
     assert_int_equal(result.exit_code, 2);
     assert_holds(out, "said\n");
@@ -235,7 +237,8 @@ static void a_reader_that_leaves_ends_the_command_by_sigpipe(void **state)
     (void)state;
     assert_int_equal(pipe(ends), 0);
     close(ends[0]);
-    assert_int_equal(run(FAKE_HONEST, "exec cat /dev/zero", (struct keeper_run){ .in = -1, .out = ends[1], .err = -1 }), 0);
+    assert_int_equal(
+        run(FAKE_HONEST, "exec cat /dev/zero", (struct keeper_run){ .in = -1, .out = ends[1], .err = -1 }), 0);
     assert_int_equal(result.exit_code, 128 + SIGPIPE);
     close(ends[1]);
 }
@@ -286,7 +289,7 @@ static void signals_reach_the_command(void **state)
     static const struct {
         int number;
         const char *name;
-    } cases[] = { { SIGINT, "INT" },   { SIGTERM, "TERM" }, { SIGHUP, "HUP" }, { SIGQUIT, "QUIT" },
+    } cases[] = { { SIGINT, "INT" },   { SIGTERM, "TERM" }, { SIGHUP, "HUP" },    { SIGQUIT, "QUIT" },
                   { SIGUSR1, "USR1" }, { SIGUSR2, "USR2" }, { SIGWINCH, "WINCH" } };
 
     (void)state;
@@ -324,6 +327,29 @@ static void ignored_signals_stay_ignored(void **state)
     signal(SIGHUP, SIG_DFL);
     waitpid(sender, NULL, 0);
     assert_int_equal(result.exit_code, 3);
+}
+
+static void job_control_stops_and_continues_the_command_with_us(void **state)
+{
+    double start = seconds();
+    int status;
+
+    (void)state;
+    pid_t keeper = fork();
+    if (keeper == 0) {
+        setpgid(0, 0);
+        run(FAKE_HONEST, "for i in 1 2 3 4 5 6 7 8; do sleep 0.1; done; exit 7", plain());
+        _exit(result.exit_code);
+    }
+    usleep(300000);
+    kill(keeper, SIGTSTP);
+    assert_int_equal(waitpid(keeper, &status, WUNTRACED), keeper);
+    assert_true(WIFSTOPPED(status));
+    usleep(700000);
+    kill(keeper, SIGCONT);
+    assert_int_equal(waitpid(keeper, &status, 0), keeper);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+    assert_true(seconds() - start > 1.4); /* the command stood still meanwhile */
 }
 
 static void signals_are_as_before_afterwards(void **state)
@@ -412,8 +438,10 @@ static void a_terminal_is_passed_through(void **state)
 
     (void)state;
     pid_t typist = fork_typist(screen.host, "typed\r");
-    assert_int_equal(run(FAKE_HONEST, "stty size; printf 'a\\033]0;title\\007b\\n'; read x; echo got:$x; tty | cut -c1-8",
-                         terminal_run(&screen)), 0);
+    assert_int_equal(run(FAKE_HONEST,
+                         "stty size; printf 'a\\033]0;title\\007b\\n'; read x; echo got:$x; tty | cut -c1-8",
+                         terminal_run(&screen)),
+                     0);
     waitpid(typist, NULL, 0);
     close_screen(&screen, seen, sizeof seen);
     assert_int_equal(result.exit_code, 0);
@@ -444,7 +472,8 @@ static void a_resize_is_passed_on(void **state)
     ioctl(screen.host, TIOCSWINSZ, &size);
     pid_t sender = fork_sender(&number, 1);
     assert_int_equal(run(FAKE_HONEST, "trap 'stty size; exit 0' WINCH; stty size; sleep 10 & wait; wait",
-                         terminal_run(&screen)), 0);
+                         terminal_run(&screen)),
+                     0);
     waitpid(sender, NULL, 0);
     close_screen(&screen, seen, sizeof seen);
     assert_contains(seen, "12 34\r\n");
@@ -458,7 +487,7 @@ static void the_terminal_is_restored_after_every_end(void **state)
     char seen[4096];
 
     (void)state;
-    with.timeout_ms = 100;
+    with.timeout_ms = 700;
     run(FAKE_HONEST, "printf '\\033[?1049h\\033[?1003h'; sleep 60", with);
     assert_int_equal(result.exit_code, 124);
     close_screen(&screen, seen, sizeof seen);
@@ -568,6 +597,7 @@ int main(void)
         cmocka_unit_test(signals_reach_the_command),
         cmocka_unit_test(the_second_request_to_end_kills),
         cmocka_unit_test(ignored_signals_stay_ignored),
+        cmocka_unit_test(job_control_stops_and_continues_the_command_with_us),
         cmocka_unit_test(signals_are_as_before_afterwards),
         cmocka_unit_test(nothing_stays_open),
         cmocka_unit_test(a_terminal_is_passed_through),

@@ -377,8 +377,9 @@ static void a_change_is_applied_to_all(void **state)
     pid_t from = fork_writer(writer, reader, bytes, 100000);
     pid_t to = fork_reader(host_reader, host_writer, twice, 200000);
     fcntl(reader, F_SETFL, O_NONBLOCK);
-    relay_open(&relay, &loop, &(struct relay_plan){
-        .way = RELAY_OUT, .host = host_writer, .inside = reader, .change = double_it });
+    relay_open(
+        &relay, &loop,
+        &(struct relay_plan){ .way = RELAY_OUT, .host = host_writer, .inside = reader, .change = double_it });
     run_relay(&relay, &loop);
     close(host_writer);
     assert_int_equal(status_of(from), 0);

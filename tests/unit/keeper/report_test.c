@@ -18,7 +18,8 @@
 #include <unistd.h>
 
 static const char *const argv[] = { "make", "te\033st", NULL };
-static struct finding finding = { "read", (char[]){ "/a\n" }, (char[]){ "absent" }, (char[]){ "--read /a" }, 2 };
+static struct finding finding = { "read", (char[]){ "/a\n" }, (char[]){ "absent" }, (char[]){ "--read /a" },
+                                  2 };
 static const struct findings findings = { &finding, 1, 1, 0 };
 static const struct result ended = { .exit_code = 3, .wall_us = 1234567, .user_us = 900000, .peak_kib = 2048 };
 
@@ -42,11 +43,13 @@ static void json_has_it_all_in_a_fixed_order(void **state)
     report_json(&report, &text);
     assert_string_equal(
         text_string(&text),
-        "{\"id\":\"abc\",\"spec_hash\":null,\"argv\":[\"make\",\"te\\u001bst\"],\"workspace\":null,\"image\":null,"
+        "{\"id\":\"abc\",\"spec_hash\":null,\"argv\":[\"make\",\"te\\u001bst\"],\"workspace\":null,\"image\":"
+        "null,"
         "\"user\":null,\"started\":\"2023-11-14T22:13:20.005Z\",\"ended\":\"2023-11-14T22:13:21.000Z\","
         "\"exit_code\":3,\"reason\":\"exited\",\"signal\":0,\"timed_out\":false,\"core\":false,\"error\":null,"
         "\"usage\":{\"wall_us\":1234567,\"user_us\":900000,\"system_us\":0,\"peak_kib\":2048},"
-        "\"changes\":\"were discarded (--rm)\",\"enforced\":[],\"findings\":[{\"how\":\"read\",\"subject\":\"/a\\n\","
+        "\"changes\":\"were discarded "
+        "(--rm)\",\"enforced\":[],\"findings\":[{\"how\":\"read\",\"subject\":\"/a\\n\","
         "\"why\":\"absent\",\"grant\":\"--read /a\",\"count\":2}],\"findings_left_out\":0}\n");
 }
 
@@ -91,12 +94,11 @@ static void the_summary_is_short_and_inert(void **state)
 
     (void)state;
     report_summary(&report, false, &text);
-    assert_string_equal(text_string(&text),
-                        "cove: make te\\x1bst\n"
-                        "  exit 3 after 1.23 s (CPU 900.0 ms, peak 2048 KiB)\n"
-                        "  changes were discarded (--rm)\n"
-                        "  asked for and not given:\n"
-                        "    read  /a\\x0a: absent (2 x); --read /a\n");
+    assert_string_equal(text_string(&text), "cove: make te\\x1bst\n"
+                                            "  exit 3 after 1.23 s (CPU 900.0 ms, peak 2048 KiB)\n"
+                                            "  changes were discarded (--rm)\n"
+                                            "  asked for and not given:\n"
+                                            "    read  /a\\x0a: absent (2 x); --read /a\n");
 }
 
 static void every_reason_has_a_name_and_a_sentence(void **state)

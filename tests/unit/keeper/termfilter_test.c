@@ -23,7 +23,8 @@ static const struct sample samples[] = {
     { "\033[6n\033[5n\033[c\033[>c\033[=c\033[>q\033[?2026$p\033[?u\033[>1u\033[<u\033[>4;2m", NULL },
     { "\033[14t\033[16t\033[18t", NULL },
     { "\033(0lqk\033(B\033)0\0337\0338\033=\033>\033M\033D\033#8\033c\033Z", NULL },
-    { "\033]11;?\033\\\033]10;?\a\033]4;1;?\033\\\033]12;#ff0000\a\033]112\a\033]104\a\033]4;1;rgb:aa/bb/cc\a", NULL },
+    { "\033]11;?\033\\\033]10;?\a\033]4;1;?\033\\\033]12;#ff0000\a\033]112\a\033]104\a\033]4;1;rgb:aa/bb/cc\a",
+      NULL },
     { "\033]8;;https://example.org/a?b=c\033\\link\033]8;;\033\\", NULL },
     { "\033]8;id=1;file://host/etc\alink\033]8;;\a", NULL },
     { "\033Pq#0;2;0;0;0#0~~@@vv$-\033\\", NULL },
@@ -69,13 +70,25 @@ static const struct sample samples[] = {
     { "a\033[?2lb\033[?38hc\033[?25;38hd", "abcd" },
     { "a\033%@b\033 Gc\033!xd\033%/Ie", "abcde" },
     /* C1, and what is no UTF-8 */
-    { "a\x9b" "31mb", "a\xef\xbf\xbd" "31mb" },
-    { "a\xc2\x9b" "31mb\xc2\x9d" "0;x\ac", "a31mb0;x\ac" },
-    { "a\xe2\x82" "b\xff\xc0\x80", "a\xef\xbf\xbd\xef\xbf\xbd" "b\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd" },
+    { "a\x9b"
+      "31mb",
+      "a\xef\xbf\xbd"
+      "31mb" },
+    { "a\xc2\x9b"
+      "31mb\xc2\x9d"
+      "0;x\ac",
+      "a31mb0;x\ac" },
+    { "a\xe2\x82"
+      "b\xff\xc0\x80",
+      "a\xef\xbf\xbd\xef\xbf\xbd"
+      "b\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd" },
     { "\xe2\033[1m", "\xef\xbf\xbd\033[1m" },
     { "\xed\xa0\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd" },
     { "a\033[1\xc2\x9bm", "am" },
-    { "a\033\x9b" "1m", "a\xef\xbf\xbd" "1m" },
+    { "a\033\x9b"
+      "1m",
+      "a\xef\xbf\xbd"
+      "1m" },
     /* unfinished, abandoned, controls in the middle */
     { "a\033[1;", "a" },
     { "a\033]52;c;x", "a" },
@@ -137,7 +150,10 @@ static void other_charsets_have_no_c1(void **state)
 
     (void)state;
     termfilter_start(&filter, false);
-    size_t got = run_once(&filter, "\xe9\xdb\x9b" "1m\033%G", out);
+    size_t got = run_once(&filter,
+                          "\xe9\xdb\x9b"
+                          "1m\033%G",
+                          out);
     assert_int_equal(got, 5);
     assert_memory_equal(out, "\xe9\xdb?1m", 5);
 }
