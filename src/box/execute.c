@@ -656,6 +656,17 @@ static int carry_out(struct executor *x, const struct step *step, struct error *
     return doers[step->kind](x, step, err);
 }
 
+/* Errors that say nothing about what the host can do. */
+static bool is_shortage(int number)
+{
+    static const int shortages[] = { EMFILE, ENFILE, ENOMEM, ENOSPC, EDQUOT, EIO };
+
+    for (size_t i = 0; i < ARRAY_LEN(shortages); i++)
+        if (shortages[i] == number)
+            return true;
+    return false;
+}
+
 int executor_run(struct executor *x, enum actor actor, struct error *err)
 {
     for (size_t i = 0; i < x->plan->steps.len; i++) {
@@ -664,7 +675,7 @@ int executor_run(struct executor *x, enum actor actor, struct error *err)
         if (step->by != actor)
             continue;
         if (carry_out(x, step, err) < 0) {
-            if (err->kind == ERROR_SYSTEM)
+            if (err->kind == ERROR_SYSTEM && !is_shortage(err->sys_errno))
                 error_hint(err, "this needs %s", step_needs(step->kind));
             return error_while(err, "step %zu, %s", i + 1, step_name(step->kind));
         }

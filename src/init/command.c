@@ -261,6 +261,8 @@ static void search_and_execute(const struct start *start)
         if (len + strlen(name) + 2 < sizeof file) {
             snprintf(file, sizeof file, "%.*s/%s", (int)len, path, name);
             execute(file, start);
+            if (errno != ENOENT && errno != ENOTDIR && errno != EACCES)
+                return; /* found, and no other place would make it better */
             refused = refused || errno == EACCES;
         }
         path += len;

@@ -26,10 +26,11 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum kind { KIND_FILE, KIND_PIPE, KIND_SOCKET, KIND_TTY, KIND_OTHER };
+enum kind { KIND_FILE, KIND_PIPE, KIND_SOCKET, KIND_TTY, KIND_NULL, KIND_OTHER };
 
 enum next {
     NEXT_MORE,   /* there may be more to move at once */
@@ -58,6 +59,8 @@ static enum kind kind_of(int fd)
         return KIND_PIPE;
     if (S_ISSOCK(info.st_mode))
         return KIND_SOCKET;
+    if (S_ISCHR(info.st_mode) && info.st_rdev == makedev(1, 3)) /* /dev/null, wherever it lies */
+        return KIND_NULL;
     return S_ISCHR(info.st_mode) && isatty(fd) ? KIND_TTY : KIND_OTHER;
 }
 
@@ -332,6 +335,11 @@ void relay_open(struct relay *relay, struct loop *loop, const struct relay_plan 
     relay->ended = false;
     relay->from_kind = kind_of(relay->from);
     relay->to_kind = kind_of(relay->to);
+    if (in && relay->from_kind == KIND_NULL) {
+        pass_end(relay);
+        relay_close(relay); /* no need to be told by a read */
+        return;
+    }
     if (in)
         prepare_in(relay);
     else

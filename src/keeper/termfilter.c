@@ -334,7 +334,7 @@ static bool osc_passes(struct termfilter *filter, const char *text)
 static void end_osc(struct termfilter *filter, unsigned char byte, struct out *out)
 {
     size_t end = filter->held_len - (byte == '\\' ? 1 : 0);
-    char text[TERMFILTER_HELD + 1];
+    char text[TERMFILTER_HELD + 1] = "";
 
     memcpy(text, filter->held + 2, end - 2);
     text[end - 2] = '\0';

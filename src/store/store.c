@@ -85,8 +85,11 @@ int store_create(const char *state, struct sandbox_dir *out, struct error *err)
     if (mkdirat(parent, dir.id, 0700) < 0)
         return error_sys(err, "make a sandbox directory in %s", state);
     fd = openat(parent, dir.id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
-        return error_sys(err, "lock the sandbox directory");
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        error_sys(err, "lock the sandbox directory");
+        (void)unlinkat(parent, dir.id, AT_REMOVEDIR);
+        return -1;
+    }
     (void)flock(parent, LOCK_UN);
     dir.parent = steal_fd(&parent);
     dir.fd = steal_fd(&fd);
