@@ -33,9 +33,18 @@ struct run {
     struct explain *explain;
     struct strings changes; /* trees whose files a command may have removed itself */
     struct timespec started;
+    uint64_t began_at, planned_at, cloned_at; /* CLOCK_MONOTONIC in microseconds */
     struct result result;
     bool ran;
 };
+
+static uint64_t now_us(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
 
 static void run_free(struct run *run)
 {
@@ -131,6 +140,7 @@ static int contain(struct run *run, struct error *err)
     if (box_start(&run->plan, host, run->dir.id, &run->box, err) < 0 ||
         guard_start(&run->box, &run->dir, err) < 0)
         return fail_before_guard(run);
+    run->cloned_at = now_us();
     start_explaining(run);
 
     struct keeper_run wishes = keeper_wishes(run);
@@ -158,11 +168,16 @@ static void print_report(const struct report *report, const struct run_options *
     autotext struct text text = TEXT_NONE;
     bool colour = report_wants_colour(STDERR_FILENO);
 
-    if (report->findings)
-        report_findings(report->findings, colour, &text);
     if (options->summary || (!options->quiet && isatty(STDERR_FILENO)))
         report_summary(report, colour, &text);
+    else if (report->findings)
+        report_findings(report->findings, colour, &text);
     fputs(text_string(&text), stderr);
+}
+
+static uint64_t since(const struct run *run, uint64_t at)
+{
+    return at > run->began_at ? at - run->began_at : 0;
 }
 
 /* What happened, for the person who watches and for the program that reads the file. */
@@ -171,6 +186,15 @@ static int tell(const struct run *run, struct error *err)
     const struct context *context = &run->context;
     autostrings struct strings protections = STRINGS_NONE;
     struct findings findings = { 0 };
+    const struct result *result = &run->result;
+    struct phases phases = {
+        .planned = since(run, run->planned_at),
+        .cloned = since(run, run->cloned_at),
+        .ready = since(run, result->ready_at),
+        .started = since(run, result->started_at),
+        .exited = since(run, result->exited_at),
+        .empty = since(run, result->empty_at),
+    };
     char hash[65];
     struct report report = {
         .id = run->id,
@@ -181,11 +205,12 @@ static int tell(const struct run *run, struct error *err)
         .user = run->plan.ids.uid == 0 ? "root" : context->host.name,
         .started = run->started,
         .result = &run->result,
+        .phases = &phases,
         .changes = "were discarded",
         .enforced = &protections,
         .findings = run->explain ? &findings : NULL,
     };
-    int result = 0;
+    int written = 0;
 
     spec_hash(&context->spec, hash);
     clock_gettime(CLOCK_REALTIME, &report.ended);
@@ -194,9 +219,9 @@ static int tell(const struct run *run, struct error *err)
         explain_findings(run->explain, &findings);
     print_report(&report, &context->options.run);
     if (context->options.run.report)
-        result = report_write(&report, context->options.run.report, err);
+        written = report_write(&report, context->options.run.report, err);
     findings_free(&findings);
-    return result;
+    return written;
 }
 
 static int run_command(struct run *run, const struct command *command, int argc, char **argv, struct error *err)
@@ -211,6 +236,7 @@ static int run_command(struct run *run, const struct command *command, int argc,
     }
     if (make_plan(run, err) < 0)
         return -1;
+    run->planned_at = now_us();
     if (options->print_plan)
         print_plan(run);
     if (options->print_plan || options->dry_run)
@@ -228,7 +254,7 @@ static int run_command(struct run *run, const struct command *command, int argc,
  * output was lost. */
 int cli_run(const struct command *command, int argc, char **argv)
 {
-    struct run run = { .dir = SANDBOX_DIR_NONE, .box = BOX_NONE };
+    struct run run = { .dir = SANDBOX_DIR_NONE, .box = BOX_NONE, .began_at = now_us() };
     struct error err = { 0 };
     int code = run_command(&run, command, argc, argv, &err) < 0 ? say_error(&err) : run.result.exit_code;
 

@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 #ifndef TIOCGPTPEER
@@ -76,6 +77,17 @@ static int read_words(struct start *start, int fd, struct error *err)
     return 0;
 }
 
+/* Everybody's terminal is UTF-8: rubbing out a character takes all its bytes. */
+static void set_utf8(int terminal)
+{
+    struct termios settings;
+
+    if (tcgetattr(terminal, &settings) < 0)
+        return;
+    settings.c_iflag |= IUTF8;
+    (void)tcsetattr(terminal, TCSANOW, &settings);
+}
+
 /* The pty is made inside, from the sandbox's own devpts; only its master leaves. */
 static int open_terminal(struct start *start, int *out_master, struct error *err)
 {
@@ -93,6 +105,7 @@ static int open_terminal(struct start *start, int *out_master, struct error *err
         return error_sys(err, "open a terminal");
     if (size.ws_row && size.ws_col)
         ioctl(master, TIOCSWINSZ, &size);
+    set_utf8(start->terminal);
     if (start->message.uid != getuid() && fchown(start->terminal, start->message.uid, (gid_t)-1) < 0)
         return error_sys(err, "give the terminal to the command's user");
     return 0;
@@ -104,7 +117,7 @@ struct failure {
 };
 
 /* Forks the command and waits until it either runs (the pipe closes) or says why not. */
-static pid_t fork_command(struct start *start, struct failure *failure)
+static pid_t fork_command(struct commands *commands, struct start *start, struct failure *failure)
 {
     int pipe_fds[2];
 
@@ -116,14 +129,19 @@ static pid_t fork_command(struct start *start, struct failure *failure)
     start->error_pipe = pipe_fds[1];
 
     pid_t pid = fork();
-    if (pid == 0)
+    if (pid == 0) {
+        /* By the child itself: from its first instruction on a command may kill us, and then PID 1
+         * must know whose end to report. */
+        commands_add(commands, getpid());
         command_become(start);
+    }
     close(pipe_fds[1]);
     if (pid < 0) {
         failure->status = 125;
         error_sys(&failure->error, "fork a command");
     } else if (read(pipe_fds[0], failure, sizeof *failure) > 0) {
         waitpid(pid, NULL, 0);
+        commands_remove(commands, pid);
         pid = -1;
     }
     close(pipe_fds[0]);
@@ -137,13 +155,14 @@ static void close_all(const int *fds, size_t count)
             close(fds[i]);
 }
 
-static pid_t start_command(struct start *start, int words, int *master, struct failure *failure)
+static pid_t start_command(struct commands *commands, struct start *start, int words, int *master,
+                           struct failure *failure)
 {
     if (read_words(start, words, &failure->error) < 0)
         return -1;
     if ((start->message.flags & START_TTY) && open_terminal(start, master, &failure->error) < 0)
         return -1;
-    return fork_command(start, failure);
+    return fork_command(commands, start, failure);
 }
 
 /* A test build starts commands outside the domain or debuggable when it is told to. */
@@ -171,12 +190,11 @@ static void handle_start(struct commands *commands, const struct message *messag
     } else {
         if (!terminal)
             memcpy(start.stdio, fds + 1, sizeof start.stdio);
-        pid = start_command(&start, fds[0], &master, &failure);
+        pid = start_command(commands, &start, fds[0], &master, &failure);
     }
     if (pid > 0) {
         struct message started = { .kind = MESSAGE_STARTED, .pid = pid };
 
-        commands_add(commands, pid);
         wire_send(PROTOCOL_SPAWN_FD, &started, &master, terminal ? 1 : 0);
     } else {
         say_failed(failure.status, &failure.error);

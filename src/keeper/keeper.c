@@ -122,6 +122,7 @@ static void take_ready(struct keeper *keeper, const struct message *message, int
     if (keeper->ready)
         end_violation(keeper, "its init said twice that it is ready");
     keeper->ready = true;
+    keeper->result->ready_at = now_us();
 }
 
 /* A pty's master, and nothing else, is what we draw the terminal from. */
@@ -180,6 +181,7 @@ static void take_started(struct keeper *keeper, const struct message *message, i
     }
     keeper->phase = PHASE_RUNNING;
     keeper->pid = message->pid;
+    keeper->result->started_at = now_us();
     stop_started(&keeper->stop);
     if (!keeper->run->tty)
         return;
@@ -216,6 +218,7 @@ static void take_exited(struct keeper *keeper, const struct message *message, in
         return;
     }
     result_from_status(result, message->status);
+    result->exited_at = now_us();
     result->user_us = message->user_us;
     result->system_us = message->system_us;
     result->peak_kib = message->peak_kib;
@@ -266,6 +269,12 @@ static void dispatch(struct keeper *keeper, enum from from, const struct message
     end_violation(keeper, "it sent a message that has no place in our protocol");
 }
 
+static void take_empty(struct keeper *keeper)
+{
+    keeper->empty = true;
+    keeper->result->empty_at = now_us();
+}
+
 /* One message; false when there is no more to get from this socket. */
 static bool receive(struct keeper *keeper, struct loop_source *source)
 {
@@ -291,7 +300,7 @@ static bool receive(struct keeper *keeper, struct loop_source *source)
     if (keeper->phase != PHASE_ENDING)
         dispatch(keeper, from, &message, fds, count);
     else if (from == FROM_INIT && message.kind == MESSAGE_EMPTY)
-        keeper->empty = true;
+        take_empty(keeper);
     for (size_t i = 0; i < count; i++)
         own_close(&fds[i]);
     return true;

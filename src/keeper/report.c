@@ -85,6 +85,21 @@ static void add_usage(struct text *out, const struct result *result)
     text_add(out, "}");
 }
 
+static void add_phases(struct text *out, const struct phases *phases)
+{
+    if (!phases)
+        return;
+    add_key(out, "phases_us");
+    text_add(out, "{");
+    add_number(out, "planned", phases->planned);
+    add_number(out, "cloned", phases->cloned);
+    add_number(out, "ready", phases->ready);
+    add_number(out, "started", phases->started);
+    add_number(out, "exited", phases->exited);
+    add_number(out, "empty", phases->empty);
+    text_add(out, "}");
+}
+
 static void add_result(struct text *out, const struct result *result)
 {
     add_number(out, "exit_code", (uint64_t)result->exit_code);
@@ -133,6 +148,7 @@ void report_json(const struct report *report, struct text *out)
     add_time(out, "started", report->started);
     add_time(out, "ended", report->ended);
     add_result(out, report->result);
+    add_phases(out, report->phases);
     add_string(out, "changes", report->changes);
     add_list(out, "enforced", enforced ? (const char *const *)enforced->items : NULL);
     add_findings(out, report->findings);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <time.h>
 
 struct error;
@@ -8,6 +9,11 @@ struct findings;
 struct result;
 struct strings;
 struct text;
+
+/* Microseconds from the start of the program to the end of each part of a run. */
+struct phases {
+    uint64_t planned, cloned, ready, started, exited, empty;
+};
 
 /* All that is known of a run when it is over.  Everything is borrowed; a NULL is left out of the
  * summary and is null in JSON. */
@@ -17,6 +23,7 @@ struct report {
     const char *workspace, *image, *user;
     struct timespec started, ended; /* CLOCK_REALTIME */
     const struct result *result;
+    const struct phases *phases;     /* where the time of the start and the end went; may be NULL */
     const char *changes;             /* where they went: "were discarded (--rm)" */
     const struct strings *enforced;  /* the layers of protection that were on, one word each */
     const struct findings *findings; /* of --explain */

@@ -33,7 +33,8 @@ def differences(report, strict=False):
         rule = WITH_MINUS_ONE.get(rule, rule)
         answer = name_of(int(value)) if how == "errno" else f"signal {value}"
         # An allowed call gets to the kernel, which may say anything but that it does not exist, unless it is too old.
-        right = answer == rule if rule != "ALLOW" else answer != "ENOSYS" or int(number) > 450
+        # futex says so about an operation that it does not know.
+        right = answer == rule if rule != "ALLOW" else answer != "ENOSYS" or int(number) > 450 or name == "futex"
         if not right:
             wrong.append(f"{name}: {answer}, not {rule}")
     return wrong
@@ -181,7 +182,7 @@ def odd_personalities_and_hardware_are_refused(place):
     strict = attack(place, "personalities", options=("--seccomp", "strict"))
     equal(set(strict.worked()), allowed - {"personality:00040000"}, "personalities of the strict profile")
     loose = attack(place, "personalities", without="seccomp")
-    control_fires("personality:00400000" in loose.worked() and loose.chk["iopl"] == errno.EINVAL, loose.chk)
+    control_fires("personality:00400000" in loose.worked(), loose.chk)
 
 
 @test(id="SYS-12")

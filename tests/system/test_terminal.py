@@ -83,7 +83,7 @@ class Terminal:
 
 
 def cove(place, *args, **kwargs):
-    return Terminal(place, COVE, "run", "--rm", "--summary", "never", *args, **kwargs)
+    return Terminal(place, COVE, "run", "--rm", "-q", *args, **kwargs)
 
 
 # What the command has
@@ -216,7 +216,7 @@ def a_shell_inside_has_job_control(place):
 def control_z_is_the_commands_and_a_stop_signal_is_coves(place):
     """With a terminal the key goes inside, as every key does; kill -TSTP stops cove as a job of the outer shell."""
     with Terminal(place, "bash", "--norc", "-i", env={"PS1": "> "}) as terminal:
-        terminal.type(f"{COVE} run --rm --summary never -- sh -c 'echo re\"\"ady; read x; echo go\"\"t:$x'\r".encode())
+        terminal.type(f"{COVE} run --rm -q -- sh -c 'echo re\"\"ady; read x; echo go\"\"t:$x'\r".encode())
         terminal.expect(b"ready")
         keeper = wait_for(lambda: [pid for pid in children(terminal.process.pid) if name(pid) == "cove"], what="cove")[0]
         os.kill(keeper, signal.SIGTSTP)
@@ -391,7 +391,7 @@ class Screen:
 def compare(place, command, wanted, keys=()):
     tool("tmux", command.split()[0])
     seen = []
-    for prefix in ("", f"{shlex.quote(COVE)} run --rm --summary never -- "):
+    for prefix in ("", f"{shlex.quote(COVE)} run --rm -q -- "):
         screen = Screen(place, prefix + command)
         try:
             screens = [screen.settle(wanted)]
@@ -414,7 +414,7 @@ def vim_looks_as_outside(place):
 @test
 def less_looks_as_outside(place):
     write(place.work / "text", "".join(f"line {i}\n" for i in range(100)))
-    compare(place, "less text", r"line 0\b", [(("G",), r"\(END\)"), (("/", "line 50", "Enter"), r"line 50")])
+    compare(place, "less text", r"line 0\b", [(("G",), r"\(END\)"), (("?line 50", "Enter"), r"line 50")])
 
 
 @test
@@ -426,7 +426,7 @@ def a_shell_with_colours_looks_as_outside(place):
 @test
 def htop_draws_its_screen(place):
     tool("tmux", "htop")
-    screen = Screen(place, f"{shlex.quote(COVE)} run --rm --summary never -- htop")
+    screen = Screen(place, f"{shlex.quote(COVE)} run --rm -q -- htop")
     try:
         seen = screen.settle(r"Load average")
         assert "F10" in seen and "htop" in screen.seen(False), seen

@@ -281,10 +281,12 @@ static int personalities(int argc, char **argv)
         chkf(personality(1UL << bit) < 0 ? -1 : 0, "personality:%08lx", 1UL << bit);
     }
     personality(0);
+#ifdef __x86_64__
     chk("modify_ldt", call3(SYS_modify_ldt, 99, 0, 0));
     chk("iopl", call3(SYS_iopl, 99, 0, 0));
     chk("ioperm", call3(SYS_ioperm, 0x378, 70000, 0));
     chk("uselib", call3(134, BAD_NUMBER, 0, 0));
+#endif
     return 0;
 }
 
