@@ -3,9 +3,8 @@ BUILD  ?= build
 PREFIX ?= /usr/local
 
 all: $(BUILD)/build.ninja
-	@ninja -C $(BUILD) cove | grep -v '^ninja: \(Entering\|no work\)' || test $${PIPESTATUS:-0} -eq 0
+	@ninja -C $(BUILD) --quiet src/cli/cove
 	@ln -sf src/cli/cove $(BUILD)/cove
-SHELL := /bin/bash
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 24

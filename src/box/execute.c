@@ -278,8 +278,10 @@ static int overlay_failed(const struct tree *tree, struct error *err)
     if (err->sys_errno == EINVAL)
         mounts_below(tree->source, &below);
     if (below.len)
-        error_hint(err, "%s is mounted below it, and only root can show a tree with a mount below it",
-                   below.items[0]);
+        error_set(err, ERROR_UNSUPPORTED,
+                  "%s has a mount below it, %s, and only root can show such a tree; use another directory, or "
+                  "unmount it",
+                  tree->source, below.items[0]);
     return -1;
 }
 

@@ -17,10 +17,14 @@ const struct option_row options_of_run[] = {
       RUN_AT(summary) },
     { "quiet", 'q', NULL, "No summary; say nothing but errors", OPTION_BOOL, RUN_AT(quiet) },
     { "report", 0, "FILE", "Write all that happened to FILE as JSON", OPTION_STRING, RUN_AT(report) },
-    { "explain", 0, NULL, "Name the system calls that were refused, and why", OPTION_BOOL, RUN_AT(explain) },
+    { "explain", 0, NULL,
+      "Afterwards list paths and system calls that were asked for and refused, and what would grant them "
+      "(slower)",
+      OPTION_BOOL, RUN_AT(explain) },
     { "print-plan", 0, NULL, "Show the steps that set the sandbox up, and stop", OPTION_BOOL,
       RUN_AT(print_plan) },
-    { "dry-run", 0, NULL, "Check everything, start nothing", OPTION_BOOL, RUN_AT(dry_run) },
+    { "dry-run", 0, NULL, "Check everything and prepare the image, start nothing", OPTION_BOOL,
+      RUN_AT(dry_run) },
     { "json", 0, NULL, "With --print-plan or --dry-run: as JSON", OPTION_BOOL, RUN_AT(json) },
     { NULL },
 };

@@ -152,11 +152,12 @@ static int contain(struct run *run, struct error *err)
 
 static void list_protections(const struct plan *plan, struct strings *out)
 {
-    static const char *const always[] = { "namespaces",        "private-root", "no-capabilities",
-                                          "no-new-privileges", "seccomp",      "no-network" };
+    static const char *const always[] = { "namespaces", "private-root", "no-new-privileges", "seccomp",
+                                          "no-network" };
 
     for (size_t i = 0; i < ARRAY_LEN(always); i++)
         strings_add(out, always[i]);
+    strings_add(out, plan->start_flags & START_ROOT ? "few-capabilities" : "no-capabilities");
     if (plan->landlock_abi > 0)
         strings_take(out, text_format("landlock-%d", plan->landlock_abi));
     if (plan->start_flags & START_STRICT)

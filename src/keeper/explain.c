@@ -258,7 +258,7 @@ static char *grant_path(const struct explain *explain, enum noted kind, enum loo
 static char *grant_call(const struct explain *explain, const char *subject)
 {
     if (explain->view.spec->profile == PROFILE_STRICT && text_starts(subject, "ptrace"))
-        return text_copy("--profile default");
+        return text_copy("--seccomp default");
     return text_copy("not grantable: refused by the seccomp filter");
 }
 

@@ -171,7 +171,7 @@ static int write_all(int fd, const struct text *text)
 
 static int write_in_place(const struct text *text, const char *path, struct error *err)
 {
-    autoclose int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    autoclose int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY);
 
     if (fd < 0 || write_all(fd, text) < 0)
         return error_sys(err, "write the report to %s", path);
@@ -184,7 +184,7 @@ int report_write(const struct report *report, const char *path, struct error *er
     struct stat info;
 
     report_json(report, &text);
-    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
+    if (lstat(path, &info) == 0 && !S_ISREG(info.st_mode))
         return write_in_place(&text, path, err);
 
     autofree char *temporary = text_format("%s.XXXXXX", path);

@@ -33,7 +33,7 @@ struct report {
 void report_json(const struct report *report, struct text *out);
 
 /* To a new file that takes the name at once and whole, readable for its owner only; a name that
- * is no regular file (/dev/stderr, a FIFO) is written to as it is. */
+ * is no regular file itself (a link such as /dev/stdout, a FIFO) is kept, and added to. */
 int report_write(const struct report *report, const char *path, struct error *err);
 
 /* A few lines for people.  Text that came from inside is inert in it. */

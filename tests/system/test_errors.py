@@ -6,7 +6,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from support.harness import COVE, IDENTITY, Result, equal, main, skip, test  # noqa: E402
-from support.running import adopt_orphans, digest, nothing_left, one_error, write  # noqa: E402
+from support.running import adopt_orphans, cold, digest, nothing_left, one_error, write  # noqa: E402
 
 
 def with_mount(place, mount, *args, state=None, after=""):
@@ -142,6 +142,7 @@ def a_state_directory_that_is_a_file_is_one_error(place):
 
 @test
 def a_state_directory_open_to_others_is_one_error_and_not_touched(place):
+    cold(place)
     for mode in (0o777, 0o755, 0o770):
         place.state.mkdir(exist_ok=True)
         place.state.chmod(mode)
@@ -163,6 +164,7 @@ def a_state_directory_below_one_that_others_can_write_is_one_error(place):
 @test
 def a_state_directory_of_somebody_else_is_one_error(place):
     if IDENTITY == "root":
+        cold(place)
         place.state.mkdir(mode=0o700)
         os.chown(place.state, 12345, 12345)
         one_error(place.run("true"), str(place.state), "12345")

@@ -8,7 +8,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from support.harness import ROOT, equal, main, skip, test  # noqa: E402
-from support.running import adopt_orphans, one_error, tool, write  # noqa: E402
+from support.running import adopt_orphans, cold, one_error, tool, write  # noqa: E402
 
 
 def commands(place):
@@ -47,6 +47,7 @@ def help_fits_into_eighty_columns(place):
 
 @test
 def help_wins_over_other_options_and_starts_nothing(place):
+    cold(place)
     done = place.cove("run", "--timeout", "5s", "--help", "--", "touch", "made")
     assert done.code == 0 and done.text.startswith("Usage: cove run"), done
     assert not place.state.exists()

@@ -7,7 +7,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from support.harness import COVE, IDENTITY, Result, equal, main, skip, test  # noqa: E402
-from support.running import adopt_orphans, nothing_left, one_error, write  # noqa: E402
+from support.running import adopt_orphans, cold, nothing_left, one_error, write  # noqa: E402
 
 
 def owner(place, text, mode=0o600):
@@ -328,6 +328,7 @@ def policy_show_is_json_when_asked_for(place):
 
 @test
 def policy_show_starts_nothing(place):
+    cold(place)
     place.cove("policy", "show")
     assert not (place.state / "sandboxes").exists()
 

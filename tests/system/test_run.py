@@ -11,7 +11,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from support.harness import COVE, IDENTITY, equal, main, skip, test  # noqa: E402
-from support.running import (adopt_orphans, descendants, finish, left, nothing_left, one_error, read_until, start,  # noqa: E402
+from support.running import (adopt_orphans, cold, descendants, finish, nothing_left, one_error, read_until, start,  # noqa: E402
                              stop, wait_for, write)
 
 MEGABYTE = 1024 * 1024
@@ -587,6 +587,7 @@ def runs_under_load_all_give_the_right_answer(place):
 
 @test
 def a_plan_can_be_seen_and_changes_nothing(place):
+    cold(place)
     write(place.work / "file", "x")
     done = place.cove("run", "--rm", "--print-plan", "--", "touch", "made")
     equal((done.code, done.err), (0, b""))
@@ -614,11 +615,29 @@ def the_same_request_gives_the_same_plan(place):
 
 @test
 def a_dry_run_checks_and_starts_nothing(place):
+    cold(place)
     done = place.cove("run", "--rm", "--dry-run", "--", "touch", place.work / "made")
     equal((done.code, os.listdir(place.work)), (0, []))
     assert not place.state.exists(), f"a dry run made {[str(p) for p in place.state.rglob('*')][:5]}"
     one_error(place.cove("run", "--dry-run", "-C", place.dir / "missing", "--", "true"), "missing")
     one_error(place.cove("run", "--dry-run", "--read", place.dir / "missing", "--", "true"), "missing")
+
+
+@test
+def the_first_run_of_a_user_prepares_what_it_needs(place):
+    cold(place)
+    equal(place.sh("echo ok").out, b"ok\n")
+    equal(place.state.stat().st_mode & 0o777, 0o700)
+    nothing_left(place)
+
+
+@test
+def first_runs_at_once_do_not_disturb_each_other(place):
+    cold(place)
+    with concurrent.futures.ThreadPoolExecutor(6) as pool:
+        for done in pool.map(lambda _: place.sh("echo ok"), range(6)):
+            equal((done.code, done.out), (0, b"ok\n"), done)
+    equal([p.name for p in (place.state / "images").iterdir() if p.name.startswith("new-")], [])
 
 
 @test

@@ -188,6 +188,7 @@ def control_c_interrupts_the_command_and_not_cove(place):
 @test
 def control_d_ends_the_input_and_control_backslash_quits(place):
     with cove(place, "--", "cat") as terminal:
+        wait_for(lambda: not terminal.modes()[3] & termios.ICANON, what="raw mode")
         terminal.type(b"line\r\x04")
         equal(terminal.end(), 0)
         assert terminal.read().count(b"line") == 2, terminal.screen
@@ -207,7 +208,7 @@ def a_shell_inside_has_job_control(place):
         time.sleep(0.3)
         terminal.type(b"\x1a")
         terminal.expect(b"Stopped")
-        terminal.type(b"kill %1; wait; exit 5\r")
+        terminal.type(b"kill -9 %1; sleep 0.2; exit 5\r")
         equal(terminal.end(), 5)
         assert b"no job control" not in terminal.screen
 
@@ -321,7 +322,8 @@ def what_acts_beyond_the_screen_is_removed(place):
     for what, sequence in DANGEROUS.items():
         with cove(place, "--", "printf", b"<%b>".decode(), sequence.decode()) as terminal:
             equal(terminal.end(), 0)
-            assert b"<>" in terminal.read(), f"{what}: {terminal.screen!r}"
+            left = terminal.read().replace(b"\033\\", b"")  # the end of a string that never began does nothing
+            assert b"<>" in left, f"{what}: {terminal.screen!r}"
 
 
 @test
@@ -408,7 +410,7 @@ def compare(place, command, wanted, keys=()):
 @test
 def vim_looks_as_outside(place):
     write(place.work / "text", "".join(f"line {i} \t ü\n" for i in range(100)))
-    compare(place, "vim.tiny -u NONE text", r"line 0 ", [(("G",), r"line 99"), (("gg", "O", "typed", "Escape"), r"typed"), ((":q!",), r":q!")])
+    compare(place, "vim.tiny -u NONE -n text", r"line 0 ", [(("G",), r"line 99"), (("gg", "O", "typed", "Escape"), r"typed"), ((":q!",), r":q!")])
 
 
 @test
