@@ -396,12 +396,19 @@ static int do_file(struct executor *x, const struct step *step, struct error *er
     return 0;
 }
 
+static bool may_be_missing(const struct step *step)
+{
+    return (step->mode & STEP_MODE_OPTIONAL) && (errno == ENOENT || errno == ENOTDIR);
+}
+
 /* In place of what the image has under that name, which may be a link to anywhere. */
 static int do_text(struct executor *x, const struct step *step, struct error *err)
 {
     const char *name;
     autoclose int parent = open_parent(x, step->target, &name), file = -1;
 
+    if (parent < 0 && may_be_missing(step))
+        return 0;
     if (parent < 0 || (unlinkat(parent, name, 0) < 0 && errno != ENOENT))
         return error_sys(err, "replace %s", step->target);
     file = openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
@@ -489,11 +496,6 @@ static int do_device(struct executor *x, const struct step *step, struct error *
         remember_id(x, sys_mount_id(x->dev, name), step->flags) < 0)
         return error_sys(err, "show %s", step->source);
     return 0;
-}
-
-static bool may_be_missing(const struct step *step)
-{
-    return (step->mode & STEP_MODE_OPTIONAL) && (errno == ENOENT || errno == ENOTDIR);
 }
 
 static int do_sysfs(struct executor *x, const struct step *step, struct error *err)

@@ -92,6 +92,13 @@ static void plan_own_files(struct plan *plan, const struct host *host)
     step->mode = 0755;
     if (home)
         plan_git_identity(plan, host, home);
+    /* Where changes of identity are answered without effect, apt would notice that its own had none. */
+    if (plan->start_flags & START_FAKEROOT) {
+        step =
+            add_at(plan, STEP_TEXT, "fakeroot", "/etc/apt/apt.conf.d/99cove", "APT::Sandbox::User \"root\";\n");
+        step->by = BY_MOUNTER;
+        step->mode = STEP_MODE_OPTIONAL;
+    }
     if (strcmp(plan->hostname, "cove") == 0)
         return;
 

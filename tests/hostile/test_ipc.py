@@ -123,10 +123,9 @@ def signals_stay_inside_and_do_not_end_init(place):
         reached = [step for step in report.worked() if not step.startswith(("init:", "kill-all"))]
         equal([step for step in reached if step.rpartition(":")[2] == str(decoy.pid)], [], "signals to the host")
         equal(decoy.poll(), None, "the process of the host")
-        control = attack_host(place, "signals", str(decoy.pid), prefix=["timeout", "5", "unshare", "--user", "--map-root-user", "--pid", "--fork",
-                                                                       "--kill-child"])
-        time.sleep(0.1)
-        control_fires(decoy.poll() is not None or f"kill:{decoy.pid}" in control.worked(), control.chk)
+        control = attack_host(place, "signals", prefix=["unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child", "sh", "-c",
+                                                        'sleep 50 & exec "$0" "$@" $!'])
+        control_fires("kill:2" in control.worked() and "pidfd:2" in control.worked(), control.chk)
     finally:
         decoy.kill()
         decoy.wait()
@@ -136,7 +135,8 @@ def signals_stay_inside_and_do_not_end_init(place):
 def a_command_that_kills_its_spawner_still_ends_in_order(place):
     report = attack(place, "kill-spawner", works=False)
     equal(report.result.code, 42, repr(report))
-    equal(place.sh("for i in 1 2 3 4 5; do kill -9 2; sleep 0.05; done; exit 7").code, 7, "killed again and again")
+    if IDENTITY != "root":  # there init has a user of its own, and cannot be reached at all
+        control_fires("kill:4" in report.worked(), "the spawner was killed again and again")
     nothing_is_left(place)
 
 
@@ -195,13 +195,12 @@ def locks_inside_do_not_stop_the_host(place):
 
     def host_can_lock():
         for path in (place.work / "shared", decoy / "shared"):
-            with open(path, "r+") as file:
-                try:
+            try:
+                with open(os.open(path, os.O_RDWR | os.O_NONBLOCK), "r+") as file:  # O_NONBLOCK: do not wait for a lease
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    file.write("y")
-                except OSError:
-                    return False
+            except OSError:
+                return False
         return True
     grant = ("-v", f"{decoy}:/decoy:ro")
     with Running(place, "locks", "shared", "/decoy/shared", options=grant):

@@ -167,7 +167,7 @@ def init_and_spawner_cannot_be_touched(place):
         besides = [s for s in loose.chk if s.endswith(("kcmp", "prlimit"))] if layer == "seccomp" else ()
         all_refused(loose, f"without {layer}", besides=besides)
     control = attack(place, "inits", without=",".join(NS10_LAYERS))
-    control_fires({"2:seize", "2:open:mem", "2:open:environ", "2:pidfd_getfd"} <= set(control.worked()), control.chk)
+    control_fires({"spawner:seize", "spawner:open:mem", "spawner:open:environ", "spawner:pidfd_getfd"} <= set(control.worked()), control.chk)
 
 
 def watch_tasks(run, seconds, seen):
@@ -180,12 +180,12 @@ def watch_tasks(run, seconds, seen):
             if program == "?" or program == os.path.realpath(run.args[0]) or "Seccomp" not in status:
                 continue  # gone, or still our own code that sets the sandbox up
             inside = status["NSpid"].split()[-1]
-            if "cove-init" in program:
-                seen["init"] += 1  # PID 1 and 2, and forks on their way to a command
-                if inside not in ("1", "2") or status["Seccomp"] == "2":
-                    continue
-            seen["command"] += "cove-init" not in program
-            bad = has_no_rights(status.__getitem__) if "cove-init" not in program else []
+            if "cove-init" in program:  # init and spawner, which keep rights, and forks on their way to a command
+                seen["init"] += 1
+                bad = [name for name, value in (("NoNewPrivs", "1"), ("Seccomp", "2")) if seen["init"] > 5 and status[name] != value]
+            else:
+                seen["command"] += 1
+                bad = has_no_rights(status.__getitem__)
             wrong |= {(program, inside, name) for name in bad}
     return wrong
 

@@ -228,39 +228,39 @@ static int name_set(int argc, char **argv)
     return 0;
 }
 
-static void attack_process(int pid)
+static void attack_process(const char *role)
 {
+    int pid = pid_of(role);
     static const char *const files[] = { "mem", "environ", "exe", "root", "cwd", "fd/0", "maps", "auxv", "ns/mnt" };
     struct iovec local = { (void *)(uintptr_t) "x", 1 }, remote = { (void *)0x400000, 1 };
     char path[64];
     int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 
-    chkf(ptrace(PTRACE_SEIZE, pid, 0, 0), "%d:seize", pid);
-    chkf(ptrace(PTRACE_ATTACH, pid, 0, 0), "%d:attach", pid);
+    chkf(ptrace(PTRACE_SEIZE, pid, 0, 0), "%s:seize", role);
+    chkf(ptrace(PTRACE_ATTACH, pid, 0, 0), "%s:attach", role);
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         snprintf(path, sizeof path, "/proc/%d/%s", pid, files[i]);
         int fd = open(path, i == 0 ? O_RDWR : O_RDONLY | O_NONBLOCK);
 
-        chkf(fd, "%d:open:%s", pid, files[i]); /* the kernel checks these when they are opened */
+        chkf(fd, "%s:open:%s", role, files[i]); /* the kernel checks these when they are opened */
         if (fd >= 0)
             close(fd);
     }
-    chkf(process_vm_writev(pid, &local, 1, &remote, 1, 0), "%d:vm_writev", pid);
+    chkf(process_vm_writev(pid, &local, 1, &remote, 1, 0), "%s:vm_writev", role);
     chkf(process_vm_readv(pid, &local, 0, &remote, 0, 0) == 0 && process_vm_readv(pid, &remote, 1, &remote, 1, 0) >= 0 ? 0 : -1,
-         "%d:vm_readv", pid);
-    chkf(syscall(SYS_pidfd_getfd, pidfd, 3, 0), "%d:pidfd_getfd", pid);
-    chkf(syscall(SYS_kcmp, pid, getpid(), 0, 0, 0), "%d:kcmp", pid);
-    chkf(syscall(SYS_prlimit64, pid, 7 /* NOFILE */, (uint64_t[]){ 3, 3 }, NULL), "%d:prlimit", pid);
+         "%s:vm_readv", role);
+    chkf(syscall(SYS_pidfd_getfd, pidfd, 3, 0), "%s:pidfd_getfd", role);
+    chkf(syscall(SYS_kcmp, pid, getpid(), 0, 0, 0), "%s:kcmp", role);
+    chkf(syscall(SYS_prlimit64, pid, 7 /* NOFILE */, (uint64_t[]){ 3, 3 }, NULL), "%s:prlimit", role);
     if (pidfd >= 0)
         close(pidfd);
 }
 
-/* The program of another process: by name and by descriptor, to write and to run. */
 static int inits(int argc, char **argv)
 {
     (void)argc, (void)argv;
-    attack_process(1);
-    attack_process(2);
+    attack_process("init");
+    attack_process("spawner");
     return 0;
 }
 

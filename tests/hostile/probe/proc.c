@@ -134,6 +134,7 @@ static void show_links_of(int pid)
     char path[400];
 
     say("pid", "%d", pid);
+    say("role", "%d %s", pid, role_of(pid));
     for (size_t i = 0; i < 3; i++) {
         snprintf(path, sizeof path, "/proc/%d/%s", pid, single[i]);
         show_link(path);
@@ -229,20 +230,20 @@ static void open_program(int pid)
         return;
     snprintf(path, sizeof path, "/proc/%d/exe", pid);
     fd = open(path, O_PATH);
-    chkf(fd, "%d:hold", pid);
+    chkf(fd, "%s:hold", role_of(pid));
     if (fd >= 0) {
         char again[64];
 
         snprintf(again, sizeof again, "/proc/self/fd/%d", fd);
         int writing = open(again, O_WRONLY);
 
-        chkf(writing, "%d:write", pid);
+        chkf(writing, "%s:write", role_of(pid));
         if (writing >= 0)
             close(writing);
         close(fd);
     }
     fd = open(path, O_WRONLY);
-    chkf(fd, "%d:open-write", pid);
+    chkf(fd, "%s:open-write", role_of(pid));
     if (fd >= 0)
         close(fd);
 }
