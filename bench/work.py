@@ -14,6 +14,7 @@ import os
 import pathlib
 import random
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -77,6 +78,7 @@ class Disk:
             made = subprocess.run(["mkfs.ext4", "-q", "-F", image], stderr=subprocess.DEVNULL)
             if made.returncode == 0 and subprocess.run(["mount", "-o", "loop", image, top], stderr=subprocess.DEVNULL).returncode == 0:
                 self.kind, self.mounted = "journaled ext4 on a loop device", True
+        self.dir.chmod(0o755)
         self.top = self.dir / "disk"
         self.top.mkdir(exist_ok=True)
         self.top.chmod(0o755)
@@ -130,7 +132,7 @@ class Bench:
         for i in range(30):
             lines = ["#include <stdio.h>", "#include <stdlib.h>", "#include <string.h>", "#include <unistd.h>", "#include <pthread.h>"]
             lines += [f"int f{i}_{j}(int a, char *b) {{ int s = 0; for (int k = 0; k < a; k++) {{ s += b[k] * {j}; if (s % 7 == 3) b[k] = (char)s; }} "
-                      f"switch (s & 7) {{ case 1: return s + {i}; case 2: return (int)strlen(b); default: return snprintf(b, 9, \"%d\", s); }} }}" for j in range(60)]
+                      f"switch (s & 7) {{ case 1: return s + {i}; case 2: return (int)strlen(b); default: return snprintf(b, 9, \"%d\", s); }} }}" for j in range(25)]
             (folder / f"f{i}.c").write_text("\n".join(lines) + "\n")
         (folder / "Makefile").write_text("all: $(patsubst %.c,%.o,$(wildcard *.c))\n%.o: %.c\n\t@gcc -O1 -c -o $@ $<\n")
         self.own(folder)
@@ -201,14 +203,15 @@ class Bench:
 
 def table(taken):
     rows = {}
-    print(f"  {'':34} {'outside':>10} {'bwrap':>10} {'cove':>10} {'bwrap/out':>10} {'cove/out':>10}  target")
+    print(f"  {'':34} {'outside':>10} {'bwrap':>10} {'cove':>10} {'bwrap/out':>10} {'cove/out':>10} {'by minima':>10}  target")
     for name, places in taken.items():
         medians = {place: statistics.median(values) for place, values in places.items()}
         ratio, target = medians["cove"] / medians["outside"], TARGETS.get(name)
-        rows[name] = {"seconds": medians, "bwrap/outside": medians["bwrap"] / medians["outside"], "cove/outside": ratio, "samples": places, "target": target}
+        lowest = min(places["cove"]) / min(places["outside"])  # says more than the medians on a busy machine
+        rows[name] = {"seconds": medians, "bwrap/outside": medians["bwrap"] / medians["outside"], "cove/outside": ratio, "cove/outside by minima": lowest, "samples": places, "target": target}
         verdict = "" if target is None else f"{target:.2f} {'met' if ratio <= target else 'MISSED'}"
         print(f"  {name:34} {medians['outside'] * 1000:8.1f}ms {medians['bwrap'] * 1000:8.1f}ms {medians['cove'] * 1000:8.1f}ms "
-              f"{medians['bwrap'] / medians['outside']:10.3f} {ratio:10.3f}  {verdict}", flush=True)
+              f"{medians['bwrap'] / medians['outside']:10.3f} {ratio:10.3f} {lowest:10.3f}  {verdict}", flush=True)
     return rows
 
 
@@ -219,6 +222,7 @@ def main():
     parser.add_argument("--files", type=int, default=50000, help="files in the git repository")
     parser.add_argument("what", nargs="*", help="compile, files, pipe, git, python; all of them by default")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the file system is unmounted
     result = {"load before": os.getloadavg()[0], "cpus": len(os.sched_getaffinity(0)), "kernel": os.uname().release, "identities": {}}
     disk = Disk()
     try:

@@ -147,15 +147,18 @@ static int plan_submounts(struct plan *plan, const struct host *host, struct err
             autofree char *target = text_format("%s%s", tree.target, below.items[m] + strlen(tree.source));
             struct stat status;
 
-            if (stat(below.items[m], &status) < 0)
+            if (lstat(below.items[m], &status) < 0)
                 return error_sys(err, "look at %s, which is mounted below %s", below.items[m], tree.source);
+            if (!S_ISDIR(status.st_mode) && !S_ISREG(status.st_mode))
+                return error_set(err, ERROR_REFUSED, "%s, mounted below %s, is neither a directory nor a file",
+                                 below.items[m], tree.source);
             *array_add(&plan->trees) = (struct tree){ .source = text_copy(below.items[m]),
                                                       .target = text_copy(target),
                                                       .mode = tree.mode,
                                                       .device = status.st_dev,
                                                       .inode = status.st_ino,
                                                       .file = !S_ISDIR(status.st_mode),
-                                                      .why = "mount below" };
+                                                      .why = tree.why };
         }
     }
     return 0;
@@ -303,10 +306,14 @@ static int plan_image(struct plan *plan, const struct spec *spec, const struct h
         image_host_trees(host, &plan->trees, err) < 0)
         return error_while(err, "prepare the host image");
 
-    /* System trees can be written to (copy on write) only by root in the box: everybody else
-     * starts faster without those layers and could not use them. */
-    for (size_t i = 1; i < plan->trees.len; i++)
-        plan->trees.items[i].mode = plan->start_flags & START_ROOT ? TREE_COW : TREE_RO;
+    /* System trees can be written to (copy on write) only by root in the box: everybody else starts
+     * faster without those layers and could not use them.  Not /opt: with its ids mapped, what only
+     * the host's root may read there could be read inside. */
+    for (size_t i = 1; i < plan->trees.len; i++) {
+        struct tree *tree = &plan->trees.items[i];
+
+        tree->mode = (plan->start_flags & START_ROOT) && strcmp(tree->source, "/opt") != 0 ? TREE_COW : TREE_RO;
+    }
     return 0;
 }
 
@@ -348,9 +355,8 @@ int plan_build(const struct spec *spec, const struct host *host, const struct wo
     if (plan_image(plan, spec, host, err) < 0)
         return -1;
     move_trees(trees, &plan->trees);
-    if (grants_add(spec, host, &plan->trees, err) < 0 || grants_hide(spec, &plan->trees, err) < 0)
-        return -1;
-    if (plan_submounts(plan, host, err) < 0)
+    if (grants_add(spec, host, &plan->trees, err) < 0 || plan_submounts(plan, host, err) < 0 ||
+        grants_hide(spec, &plan->trees, err) < 0)
         return -1;
     sort_trees(&plan->trees);
     plan->workspace = text_copy(workspace->root);

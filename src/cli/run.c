@@ -17,6 +17,7 @@
 #include "keeper/report.h"
 #include "store/store.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -129,10 +130,24 @@ static int fail_before_guard(struct run *run)
     return -1;
 }
 
+/* A signal that comes before the keeper listens waits for it: nobody may die between making a
+ * directory and having somebody who removes it. */
+static void hold_signals(int how)
+{
+    static const int held[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+    sigset_t set;
+
+    sigemptyset(&set);
+    for (size_t i = 0; i < ARRAY_LEN(held); i++)
+        sigaddset(&set, held[i]);
+    sigprocmask(how, &set, NULL);
+}
+
 static int contain(struct run *run, struct error *err)
 {
     const struct host *host = &run->context.host;
 
+    hold_signals(SIG_BLOCK);
     if (store_create(host->state, &run->dir, err) < 0)
         return -1;
     memcpy(run->id, run->dir.id, sizeof run->id);
@@ -146,6 +161,7 @@ static int contain(struct run *run, struct error *err)
     struct keeper_run wishes = keeper_wishes(run);
     int result = keeper_run(&run->box, &wishes, &run->result, err);
 
+    hold_signals(SIG_UNBLOCK);
     run->ran = result == 0;
     return result;
 }

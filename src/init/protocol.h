@@ -53,8 +53,8 @@ struct message {
     uint32_t flags; /* START */
     int32_t pid;    /* as seen inside */
     int32_t status, signal;
-    uint32_t uid, gid; /* START: as seen inside */
-    uint32_t rows, columns;
+    uint32_t uid, gid;                     /* START: as seen inside */
+    uint32_t rows, columns, width, height; /* START: of the terminal, in characters and in pixels */
     uint32_t arguments, variables;         /* START: how many of each are in the words */
     uint64_t user_us, system_us, peak_kib; /* EXITED */
     struct error error;

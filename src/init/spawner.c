@@ -92,7 +92,9 @@ static void set_utf8(int terminal)
 static int open_terminal(struct start *start, int *out_master, struct error *err)
 {
     struct winsize size = { .ws_row = (unsigned short)start->message.rows,
-                            .ws_col = (unsigned short)start->message.columns };
+                            .ws_col = (unsigned short)start->message.columns,
+                            .ws_xpixel = (unsigned short)start->message.width,
+                            .ws_ypixel = (unsigned short)start->message.height };
     int master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC), unlock = 0;
 
     if (master < 0)

@@ -42,7 +42,7 @@ static _Noreturn void guard_main(int pidfd, struct sandbox_dir dir)
     _exit(0);
 }
 
-int guard_start(const struct box *box, struct sandbox_dir *dir, struct error *err)
+int guard_start(const struct box *box, const struct sandbox_dir *dir, struct error *err)
 {
     pid_t pid = fork();
 
@@ -50,8 +50,5 @@ int guard_start(const struct box *box, struct sandbox_dir *dir, struct error *er
         return error_sys(err, "fork the guard");
     if (pid == 0)
         guard_main(box->pidfd, *dir);
-    close(dir->fd);
-    close(dir->parent);
-    *dir = SANDBOX_DIR_NONE;
     return 0;
 }

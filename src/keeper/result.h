@@ -32,7 +32,7 @@ struct result {
     bool timed_out, core;
     uint64_t wall_us, user_us, system_us, peak_kib;
     uint64_t ready_at, started_at, exited_at, empty_at; /* CLOCK_MONOTONIC in microseconds, 0: never */
-    struct error error; /* kind ERROR_NONE unless the reason says otherwise */
+    struct error error;                                 /* kind ERROR_NONE unless the reason says otherwise */
 };
 
 /* One word, for JSON. */

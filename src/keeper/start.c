@@ -80,6 +80,18 @@ static int make_pipes(struct start_pipes *ours, int *theirs, const struct keeper
     return 0;
 }
 
+static void say_size(const struct keeper_run *run, struct message *message)
+{
+    struct winsize size = terminal_size(run->out);
+
+    if (size.ws_row == 0)
+        size = terminal_size(run->in);
+    message->rows = size.ws_row;
+    message->columns = size.ws_col;
+    message->width = size.ws_xpixel;
+    message->height = size.ws_ypixel;
+}
+
 static void fill(struct message *message, const struct keeper_run *run, struct text *words)
 {
     memset(message, 0, sizeof *message);
@@ -91,9 +103,7 @@ static void fill(struct message *message, const struct keeper_run *run, struct t
     message->arguments = add_words(words, run->argv);
     message->variables = add_words(words, run->envp);
     if (run->tty)
-        terminal_size(run->out, &message->rows, &message->columns);
-    if (run->tty && message->rows == 0)
-        terminal_size(run->in, &message->rows, &message->columns);
+        say_size(run, message);
 }
 
 int start_send(int spawn_fd, const struct keeper_run *run, struct start_pipes *out_pipes, struct error *err)

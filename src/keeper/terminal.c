@@ -168,14 +168,13 @@ void terminal_resume(struct terminal *terminal)
     set_raw(terminal);
 }
 
-void terminal_size(int fd, uint32_t *rows, uint32_t *columns)
+struct winsize terminal_size(int fd)
 {
     struct winsize size = { 0 };
 
     if (fd >= 0)
         (void)ioctl(fd, TIOCGWINSZ, &size);
-    *rows = size.ws_row;
-    *columns = size.ws_col;
+    return size;
 }
 
 void terminal_copy_size(int from, int to)

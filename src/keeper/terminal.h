@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/ioctl.h>
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -34,7 +36,7 @@ void terminal_pause(struct terminal *terminal);
 void terminal_resume(struct terminal *terminal);
 
 /* 0 x 0 if `fd` is no terminal. */
-void terminal_size(int fd, uint32_t *rows, uint32_t *columns);
+struct winsize terminal_size(int fd);
 void terminal_copy_size(int from, int to);
 
 /* Whether what this terminal shows is UTF-8, so that bytes 0x80 to 0x9f are no controls. */

@@ -230,11 +230,15 @@ bool form_duration(const char *in, uint64_t *out, struct text *why)
     *out = 0;
     if (strcmp(in, "none") == 0)
         return true;
-    if (*in && !in[strspn(in, "0123456789")])
-        at = seconds = text_format("%ss", in);
+    if (*in && !in[strspn(in, "0123456789")]) {
+        seconds = text_format("%ss", in);
+        at = seconds;
+    }
     do
         at = read_part(at, &unit, out);
     while (at && *at);
+    if (at && *out == 0)
+        return refuse(why, "must be longer than nothing; `none` is no limit");
     return at || refuse(why, "must be a duration such as 30m, 1h30m, 500ms, plain seconds, or none");
 }
 

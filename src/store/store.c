@@ -8,14 +8,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Deeper than any path that fits into PATH_MAX can be; each level holds one descriptor. */
-enum { DEPTH_MAX = 4096 };
+/* Each level of a tree that is being removed holds one descriptor. */
+enum { DEPTH_MAX = 64 };
 
 /* Opens `name` below `dir`, making it if needed, and checks that it is ours alone: whoever else
  * could write there could swap what we mount. */
@@ -107,9 +108,36 @@ static int open_to_empty(int dir, const char *name)
     return fd;
 }
 
-static int remove_below(int dir, const char *name, unsigned depth);
+/* Removing a tree that a payload has made.  It may be deeper than descriptors or the stack allow, so
+ * what lies DEPTH_MAX levels down is moved up, next to the top, and removed from there. */
+struct removal {
+    int top;
+    unsigned moved;
+};
 
-static int empty_directory(int fd, unsigned depth)
+static int remove_below(struct removal *removal, int dir, const char *name, unsigned depth);
+
+static int move_up(struct removal *removal, int dir, const char *name)
+{
+    char place[24];
+
+    snprintf(place, sizeof place, "deep-%u", ++removal->moved);
+    (void)!fchmodat(dir, name, 0700, 0); /* a directory must be writable to get another parent */
+    return renameat(dir, name, removal->top, place);
+}
+
+static int remove_entry(struct removal *removal, int dir, const char *name, unsigned depth)
+{
+    if (unlinkat(dir, name, 0) == 0)
+        return 0;
+    if ((errno == EACCES || errno == EPERM) && fchmod(dir, 0700) == 0 && unlinkat(dir, name, 0) == 0)
+        return 0;
+    if (errno != EISDIR && errno != EPERM && errno != ENOTEMPTY)
+        return -1;
+    return remove_below(removal, dir, name, depth + 1);
+}
+
+static int empty_directory(struct removal *removal, int fd, unsigned depth)
 {
     autoclosedir DIR *entries = fdopendir(fd);
     int result = 0;
@@ -118,26 +146,20 @@ static int empty_directory(int fd, unsigned depth)
         close(fd);
         return -1;
     }
-    for (struct dirent *entry; (entry = readdir(entries));) {
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-            continue;
-        if (unlinkat(fd, entry->d_name, 0) == 0)
-            continue;
-        if ((errno == EACCES || errno == EPERM) && fchmod(fd, 0700) == 0 && unlinkat(fd, entry->d_name, 0) == 0)
-            continue;
-        bool directory = errno == EISDIR || errno == EPERM || errno == ENOTEMPTY;
-
-        if (!directory || remove_below(fd, entry->d_name, depth + 1) < 0)
+    for (struct dirent *entry; (entry = readdir(entries));)
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
+            remove_entry(removal, fd, entry->d_name, depth) < 0)
             result = -1;
-    }
     return result;
 }
 
-static int remove_below(int dir, const char *name, unsigned depth)
+static int remove_below(struct removal *removal, int dir, const char *name, unsigned depth)
 {
-    int fd = depth < DEPTH_MAX ? open_to_empty(dir, name) : -1;
+    if (depth >= DEPTH_MAX)
+        return move_up(removal, dir, name);
 
-    if (fd < 0 || empty_directory(fd, depth) < 0)
+    int fd = open_to_empty(dir, name);
+    if (fd < 0 || empty_directory(removal, fd, depth) < 0)
         return -1;
     return unlinkat(dir, name, AT_REMOVEDIR);
 }
@@ -146,9 +168,22 @@ int store_remove_tree(int dir, const char *name, struct error *err)
 {
     if (unlinkat(dir, name, AT_REMOVEDIR) == 0)
         return 0;
-    if (remove_below(dir, name, 0) < 0)
-        return error_sys(err, "remove %s", name);
-    return 0;
+
+    autoclose int top = open_to_empty(dir, name);
+    struct removal removal = { .top = top };
+
+    /* Each round takes DEPTH_MAX levels off what the one before moved up. */
+    for (unsigned before = 0; top >= 0; before = removal.moved) {
+        int again = openat(top, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+        if (again < 0 || empty_directory(&removal, again, 0) < 0)
+            break;
+        if (unlinkat(dir, name, AT_REMOVEDIR) == 0)
+            return 0;
+        if (removal.moved == before)
+            break;
+    }
+    return error_sys(err, "remove %s", name);
 }
 
 int store_remove(struct sandbox_dir *dir, struct error *err)

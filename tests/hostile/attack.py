@@ -309,3 +309,37 @@ def refused(result, what, *words):
     assert error_lines(result), f"{what}: no error was shown: {result!r}"
     for word in words:
         assert re.search(word, result.errors, re.I), f"{what}: the error does not say {word!r}: {result!r}"
+
+
+# --- traces ---------------------------------------------------------------------------------------
+
+def traced(place, *options, env=None, calls="execve,execveat,openat,open,openat2,clone,clone3,fork,vfork,pivot_root"):
+    """Runs cove under strace; the lines of the processes that still have the host before them."""
+    if not shutil.which("strace"):
+        skip("strace is not installed")
+    log = place.dir / "trace"
+    result = cove_with(place, ["strace", "-f", "-qq", "-y", "--pidns-translation", "-s", "300", "-o", log, "-e", f"trace={calls}"], "run", "--rm", *options, "--", "/usr/bin/true", env=env)
+    equal(result.code, 0, repr(result))
+    lines, inside = [], set()
+    for line in log.read_text(errors="replace").splitlines():
+        pid = line.split()[0]
+        if pid not in inside:
+            lines.append(line)
+        elif (child := re.search(r"(?:clone3?|v?fork)\b.* = (\d+)(?: /\* (\d+) in strace's PID NS \*/)?$", line)):
+            inside.add(child[2] or child[1])
+        if "execveat(" in line or "pivot_root(" in line:
+            inside.add(pid)
+    return lines, result
+
+
+def hostile_workspace(place, canaries):
+    """A repository that wants its files to be used on the host."""
+    for name in ("git", "sh", "newuidmap", "newgidmap", "mount", "cove", "bash", "env", "ldconfig"):
+        trap = place.work / name
+        trap.write_text(f"#!/bin/sh\necho {canaries.token()} > {place.dir}/sprung\n")
+        trap.chmod(0o755)
+    for name in (".env", ".npmrc", ".envrc", ".gitconfig", ".bashrc", "nsswitch.conf", "etc/nsswitch.conf", "libnss_files.so.2", "lib/libnss_files.so.2",
+                 ".config/cove/policy.yaml", "policy.yaml", ".cove/policy.yaml", "ld.so.preload", "proc/self/status", "gconv-modules", ".git/hooks/pre-commit"):
+        canaries.plant(place.work / name)
+    (place.work / ".git/config").write_text("[core]\n\tfsmonitor = ./git\n\thooksPath = .git/hooks\n")
+    (place.work / ".git/HEAD").write_text("ref: refs/heads/main\n")

@@ -44,10 +44,8 @@ def a_current_directory_that_is_gone_is_one_error(place):
     one_error(Result(done), "current directory")
 
 
-@test
+@test(identities=("user", "nested"))
 def a_workspace_that_cannot_be_read_is_one_error(place):
-    if IDENTITY == "root":
-        skip("kernel: nothing is closed to root")
     closed = place.dir / "closed"
     (closed / "below").mkdir(parents=True)
     closed.chmod(0)
@@ -227,11 +225,9 @@ def few_descriptors_are_enough_or_one_error(place):
     nothing_left(place)
 
 
-@test
+@test(identities=("user", "nested"))
 def a_limit_on_processes_is_one_error(place):
     import resource
-    if IDENTITY == "root":
-        skip("kernel: root is not counted")
     done = place.run("echo", "ok", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NPROC, (0, 0)))
     one_error(done)
     nothing_left(place)

@@ -20,7 +20,8 @@ from support.running import adopt_orphans, nothing_left, tool, wait_for, write  
 class Terminal:
     """A terminal of 24 x 80 with a program in it, and us in the place of the person."""
 
-    def __init__(self, place, *command, rows=24, columns=80, env=None):
+    def __init__(self, place, *command, rows=24, columns=80, env=None, pixels=0):
+        self.pixels = pixels
         self.master, self.slave = pty.openpty()
         self.resize(rows, columns)
         self.before = termios.tcgetattr(self.slave)
@@ -35,7 +36,7 @@ class Terminal:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
     def resize(self, rows, columns):
-        fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, columns * self.pixels, rows * self.pixels))
 
     def type(self, keys):
         os.write(self.master, keys)
@@ -140,11 +141,23 @@ def the_size_is_the_terminals_from_the_start(place):
 
 
 @test
+def a_terminal_that_knows_its_pixels_is_not_resized_at_the_start(place):
+    """A signal of its own at the start makes less, for one, draw another prompt than outside."""
+    for _ in range(5):
+        with cove(place, "--", "sh", "-c", "trap 'echo winch' WINCH; sleep 0.1; sleep 0.1; stty size; echo end", pixels=16) as terminal:
+            before = terminal.expect(b"end")
+            equal(terminal.end(), 0)
+        assert b"winch" not in before and b"24 80" in before, before
+
+
+@test
 def a_change_of_size_reaches_the_command(place):
+    # One after the other: a shell may take two signals for one.
     script = "trap 'stty size' WINCH; echo ready; while :; do sleep 0.05; done"
     with cove(place, "--", "bash", "-c", script) as terminal:
         terminal.expect(b"ready")
         for rows, columns in ((50, 132), (10, 20), (24, 80)):
+            time.sleep(0.3)
             terminal.resize(rows, columns)
             terminal.expect(f"{rows} {columns}".encode())
         terminal.type(b"\x03")
@@ -227,6 +240,7 @@ def control_z_is_the_commands_and_a_stop_signal_is_coves(place):
         time.sleep(0.3)
         terminal.type(b"after\r")
         terminal.expect(b"got:after")
+        terminal.expect(b"> ")
         terminal.type(b"exit 6\r")
         equal(terminal.end(), 6)
 

@@ -77,10 +77,8 @@ def a_work_tree_reached_through_a_link_is_shown_at_its_real_path(place):
     equal(done.text.split(), [str(place.work), "one"])
 
 
-@test
+@test(identities=("root",))
 def the_repository_of_another_user_around_the_directory_does_not_count(place):
-    if IDENTITY != "root":
-        skip("kernel: only root can make another user's files")
     repository(place)
     inner = place.work / "inner"
     inner.mkdir()
@@ -231,11 +229,9 @@ def the_whole_machine_a_home_and_what_is_above_it_are_refused(place):
             assert str(path) in line, line
 
 
-@test
+@test(identities=("user", "nested"))
 def a_directory_of_credentials_is_refused(place):
     home = home_of(place)
-    if IDENTITY == "root":
-        skip("kernel: as root the home is the machine's own, which a test leaves alone")
     for name in (".ssh", ".aws", ".gnupg", ".config/gh", ".ssh/below"):
         (home / name).mkdir(parents=True, exist_ok=True)
         one_error(place.run("true", options=("-C", home / name)), "cannot be a workspace", "credentials")
@@ -249,10 +245,8 @@ def a_directory_that_looks_like_a_home_is_refused(place):
     one_error(place.run("true"), "SSH keys", ".ssh/id_*")
 
 
-@test
+@test(identities=("user", "nested"))
 def a_repository_of_dotfiles_in_the_home_is_not_taken_for_the_workspace(place):
-    if IDENTITY == "root":
-        skip("kernel: as root the home is the machine's own, which a test leaves alone")
     home = repository(place, home_of(place))
     write(home / "secret", "s")
     (home / "project").mkdir()
@@ -384,11 +378,9 @@ def packed(place, name, version):
     return place.work / f"{name}-{version}.tgz"
 
 
-@test
+@test(identities=("root", "user"))
 def npm_updates_packages_that_were_installed_before(place):
     tool("npm", "node")
-    if IDENTITY == "nested":
-        skip("kernel: the same as for the ordinary user, and slow")
     one, two = packed(place, "thing", "1.0.0"), packed(place, "thing", "2.0.0")
     install = ["npm", "install", "--offline", "--no-audit", "--no-fund", "--silent", "--no-save"]
     write(place.work / "package.json", '{"name": "app", "version": "1.0.0"}')
@@ -401,10 +393,8 @@ def npm_updates_packages_that_were_installed_before(place):
     equal(digest(place.work / "node_modules"), before)
 
 
-@test
+@test(identities=("root", "user"))
 def cargo_builds_over_a_target_directory_that_was_there_before(place):
-    if IDENTITY == "nested":
-        skip("kernel: the same as for the ordinary user, and slow")
     if not os.access("/usr/bin/cargo", os.X_OK):
         skip("cargo is not installed")
     write(place.work / "Cargo.toml", '[package]\nname = "app"\nversion = "0.1.0"\nedition = "2021"\n')

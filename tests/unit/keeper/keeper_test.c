@@ -10,6 +10,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pty.h>
 #include <signal.h>
 #include <stdio.h>
@@ -404,9 +405,18 @@ static void close_screen(struct screen *screen, char *seen, size_t size)
 {
     struct termios after = { 0 };
 
-    fcntl(screen->host, F_SETFL, O_RDWR | O_NONBLOCK);
-    ssize_t len = read(screen->host, seen, size - 1);
-    seen[len > 0 ? len : 0] = '\0';
+    /* The kernel carries bytes over from the other side on its own time. */
+    struct pollfd more = { screen->host, POLLIN, 0 };
+    size_t len = 0;
+
+    while (len < size - 1 && poll(&more, 1, 200) > 0) {
+        ssize_t got = read(screen->host, seen + len, size - 1 - len);
+
+        if (got <= 0)
+            break;
+        len += (size_t)got;
+    }
+    seen[len] = '\0';
     tcgetattr(screen->terminal, &after);
     assert_memory_equal(&screen->before, &after, sizeof after);
     assert_int_equal(fcntl(screen->terminal, F_GETFL) & O_NONBLOCK, 0);

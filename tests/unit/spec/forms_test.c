@@ -178,7 +178,7 @@ static void durations_have_units_once_and_in_order(void **state)
         { "90", true, 90000, "1m30s" },
         { "1m500ms", true, 60500, "1m500ms" },
         { "1h2m3s4ms", true, 3723004, "1h2m3s4ms" },
-        { "0", true, 0, "none" },
+        { "0", false, 0, "" },
         { "none", true, 0, "none" },
         { "", false, 0, "" },
         { "30m1h", false, 0, "" },
