@@ -9,6 +9,7 @@ import pathlib
 import re
 import secrets
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -292,11 +293,23 @@ def run_with_home(place, home):
 
 
 def cove_with(place, prefix, *args, env=None, input=b"", cwd=None, timeout=60, **kwargs):
-    """Runs cove under another program (strace, a launcher)."""
+    """Runs cove under another program (strace, a launcher).  What hangs is ended with all below it."""
     from support.harness import Result
-    done = subprocess.run([*map(str, prefix), COVE, *map(str, args)], input=input, env=dict(place.env, **(env or {})), cwd=cwd or place.work,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=timeout, **kwargs)
-    return Result(done)
+    process = subprocess.Popen([*map(str, prefix), COVE, *map(str, args)], stdin=subprocess.PIPE, env=dict(place.env, **(env or {})), cwd=cwd or place.work,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, **kwargs)
+    try:
+        out, err = process.communicate(input, timeout=timeout)
+    except subprocess.TimeoutExpired:
+        below = descendants(process.pid)
+        for pid in [process.pid, *below]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        process.communicate()
+        raise AssertionError(f"it hangs: {' '.join(map(str, prefix))} cove {' '.join(map(str, args))}") from None
+
+    class Done:
+        returncode, stdout, stderr = process.returncode, out, err
+    return Result(Done)
 
 
 def error_lines(result):
@@ -318,7 +331,7 @@ def traced(place, *options, env=None, calls="execve,execveat,openat,open,openat2
     if not shutil.which("strace"):
         skip("strace is not installed")
     log = place.dir / "trace"
-    result = cove_with(place, ["strace", "-f", "-qq", "-y", "--pidns-translation", "-s", "300", "-o", log, "-e", f"trace={calls}"], "run", "--rm", *options, "--", "/usr/bin/true", env=env)
+    result = cove_with(place, [shutil.which("strace"), "-f", "-qq", "-y", "--pidns-translation", "-s", "300", "-o", log, "-e", f"trace={calls}"], "run", "--rm", *options, "--", "/usr/bin/true", env=env)
     equal(result.code, 0, repr(result))
     lines, inside = [], set()
     for line in log.read_text(errors="replace").splitlines():

@@ -78,7 +78,7 @@ def portrait(place, prefix=(), options=(), binary=None):
     """What a sandbox is like from inside, in words that two equal ones share."""
     put_probe(place)
     script = ("./probe status; ./probe overwrite /written-at-the-root /etc/passwd; ./probe nest; ./probe io-uring; ./probe inits; ./probe mounts; ./probe devices; "
-              "./probe writable-below /proc/sys /sys; ./probe setns; ./probe ids; hostname")
+              "./probe writable-below /proc/sys /sys; ./probe setns; hostname")
     result = cove_with(place, prefix, "run", "--rm", *options, "--", "sh", "-c", script, timeout=120)
     volatile = ("Pid", "Tgid", "PPid", "NS", "Vm", "Rss", "Sig", "FDSize", "voluntary", "nonvoluntary", "State", "Mems", "Cpus", "TracerPid", "Threads", "Seccomp_filters")
     lines = [line for line in result.text.splitlines() if line.startswith(("SAY", "CHK")) and not any(f"status {name}" in line for name in volatile)]
@@ -92,6 +92,9 @@ def full_or_none(place, reference, prefix, what, exact=True):
     if result.code == 125:
         equal(len(error_lines(result)), 1, f"{what}: error lines in {result!r}")
         equal(got, [], f"{what}: the command ran nevertheless")
+        return False
+    if result.code in (126, 127):  # the command could not be run: it has too few rights, not too many
+        equal(got, [], what)
         return False
     equal(result.code, 0, f"{what}: {result!r}")
     weaker = [line for line in got if line not in reference] + [f"missing: {line}" for line in reference if line not in got]
@@ -138,8 +141,9 @@ def a_kernel_without_landlock_is_stated_and_the_rest_holds(place):
         plan = cove_with(place, prefix, "run", "--print-plan", "--", "true").text
         assert "landlock" not in plan.lower() or "no landlock" in plan.lower(), "the plan promises what is not there"
         said = cove_with(place, prefix, "run", "--rm", "--summary", "--", "true").errors
-        assert "landlock" in said.lower(), f"the summary does not say that Landlock is missing: {said!r}"
+        assert "seccomp" in said and ("landlock" not in said or "no landlock" in said), f"the summary lists protections: {said!r}"
     control_fires("landlock" in place.cove("run", "--print-plan", "--", "true").text.lower(), "the plan has it otherwise")
+    control_fires("landlock" in place.run("true", options=("--summary",)).errors, "and so has the summary")
 
 
 # --- a kernel that says yes and does nothing --------------------------------------------------------
@@ -170,22 +174,21 @@ def the_landlock_domain_is_read_back(place):
 
 
 @test(id="CFG-04")
-def mounts_that_differ_from_the_plan_stop_the_start(place):
+def every_single_mount_is_read_back(place):
+    def mounts(prefix=()):
+        result = cove_with(place, prefix, "run", "--rm", "--", "./probe", "mounts")
+        return result, sorted(line.split()[5:7] for line in result.text.splitlines() if line.startswith("SAY mountinfo "))
     put_probe(place)
-    for guard in ("readonly", "copy-on-write"):
-        if guard == "readonly":
-            result = place.run("true", options=("-v", f"{place.dir}:/x:ro") if False else (), without=guard)
-            if IDENTITY == "root":
-                refused(result, f"a plan without {guard}", "verify", "not ro|plan")
-    for call in ("mount", "mount_setattr"):
-        log = place.dir / "log"
-        for number in range(1, 4):
-            result = cove_with(place, ["strace", "-f", "-qq", "-o", log, "-e", f"inject={call}:retval=0:when={number}"], "run", "--rm", "--", "./probe", "status")
-            assert result.code in (0, 125), repr(result)
-            if result.code == 0:
-                assert b"NoNewPrivs:\t1" in result.out
-            nothing_is_left(place, f"{call} {number}")
-    control_fires(place.run("true").code == 0, "an ordinary start")
+    log, (_, reference), stopped, number, last = place.dir / "log", mounts(), 0, 0, ""
+    while number < 100:
+        number += 1
+        result, got = mounts(["strace", "-f", "-qq", "-o", log, "-e", "trace=mount", "-e", f"inject=mount:retval=0:when={number}"])
+        injected = [line for line in log.read_text(errors="replace").splitlines() if "INJECTED" in line]
+        if not injected:
+            break
+        stopped += result.code == 125
+        assert result.code == 125 or got == reference, f"mount number {number} was not made and nobody noticed: {injected} {result.errors}"
+    assert stopped > 10, f"{stopped} of {number} missing mounts were noticed"
 
 
 # --- what repositories and surroundings say -----------------------------------------------------------
@@ -282,7 +285,7 @@ def policy_and_state_that_others_can_write_are_refused(place):
 # --- a call that fails ------------------------------------------------------------------------------------
 
 INJECTED = ("mount", "umount2", "pivot_root", "clone3", "openat2", "open_tree", "move_mount", "mount_setattr", "mkdirat", "seccomp", "prctl", "capset", "setresuid",
-            "landlock_restrict_self", "landlock_add_rule", "memfd_create", "execveat", "dup2", "sendmsg", "fork", "clone", "setns", "unshare", "close_range", "fchownat", "mknodat", "symlinkat",
+            "landlock_restrict_self", "landlock_add_rule", "memfd_create", "execveat", "dup2", "fork", "clone", "setns", "unshare", "close_range", "fchownat", "mknodat", "symlinkat",
             "flock", "pipe2", "socketpair")
 
 
@@ -291,7 +294,7 @@ def calls_of_a_start(place, log):
     cove_with(place, ["strace", "-f", "-qq", "-o", log, "-e", f"trace={','.join(INJECTED)}"], "run", "--rm", "--", "./probe", "who")
     counts = {}
     for line in log.read_text(errors="replace").splitlines():
-        found = re.match(r"(\d+) (\w+)\(", line)
+        found = re.match(r"(\d+) +(\w+)\(", line)
         if found:
             counts[found.groups()] = counts.get(found.groups(), 0) + 1
     return {call: max([n for (_, name), n in counts.items() if name == call] or [0]) for call in INJECTED}
@@ -318,7 +321,7 @@ def a_call_that_fails_never_makes_a_weaker_sandbox(place):
         for number in chosen(count, most):
             what = f"{call} number {number} fails"
             prefix = ["strace", "-f", "-qq", "-o", log, "-e", f"trace={call}", "-e", f"inject={call}:error=EPERM:when={number}"]
-            first = cove_with(place, prefix, "run", "--rm", "--", "./probe", "who")
+            first = cove_with(place, prefix, "run", "--rm", "--", "./probe", "who", timeout=15)
             runs += 1
             if first.code == 125:
                 refusals += 1
@@ -328,6 +331,17 @@ def a_call_that_fails_never_makes_a_weaker_sandbox(place):
                 full_or_none(place, reference, prefix, what)
     nothing_is_left(place, "failing calls", seconds=10)
     assert refusals > runs // 3, f"{refusals} of {runs} starts were refused"
+
+
+@test(id="CFG-09")
+def a_message_that_is_lost_does_not_hang_a_run(place):
+    put_probe(place)
+    for call in ("sendmsg", "recvmsg"):
+        for number in range(1, 5):
+            prefix = ["strace", "-f", "-qq", "-o", place.dir / "log", "-e", f"trace={call}", "-e", f"inject={call}:error=ETOOMANYREFS:when={number}"]
+            result = cove_with(place, prefix, "run", "--rm", "--", "true", timeout=10)
+            assert result.code in (0, 125), f"{call} {number}: {result!r}"
+    nothing_is_left(place)
 
 
 def reference_rights(result, reference):

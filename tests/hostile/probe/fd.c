@@ -64,10 +64,12 @@ static int terminal(int argc, char **argv)
 {
     struct stat status = { 0 };
     int tty = open("/dev/tty", O_RDWR | O_NOCTTY);
-    const char *name = ttyname(0);
 
     (void)argc, (void)argv;
     chk("dev-tty", tty);
+
+    const char *name = ttyname(0);
+
     say("ttyname", "%s", name ? name : "none");
     fstat(0, &status);
     say("stdin", "%o %llx:%llu", status.st_mode & S_IFMT, (unsigned long long)status.st_dev, (unsigned long long)status.st_ino);
