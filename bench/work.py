@@ -181,7 +181,7 @@ class Bench:
         self.own(repository)
         env = dict(self.env, GIT_AUTHOR_NAME="A", GIT_AUTHOR_EMAIL="a@example.com", GIT_COMMITTER_NAME="A", GIT_COMMITTER_EMAIL="a@example.com")
         for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "all"], ["gc", "-q"], ["status"]):
-            subprocess.run([*self.user, "git", *command], cwd=repository, env=env, check=True, stdout=subprocess.DEVNULL)
+            subprocess.run([*self.user, "git", "-c", "gc.auto=0", "-c", "maintenance.auto=false", *command], cwd=repository, env=env, check=True, stdout=subprocess.DEVNULL)
 
         def once(place):
             seconds = [float(s) for s in self.run(place, "/usr/bin/python3", "-c", TIMER, 6, "git", "status", "--short", cwd=repository).split()]

@@ -148,6 +148,23 @@ void text_add_inert(struct text *text, const char *string)
     }
 }
 
+void text_add_shell_word(struct text *text, const char *string)
+{
+    static const char harmless[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_@%+=:,./-";
+
+    if (*string && !string[strspn(string, harmless)]) {
+        text_add(text, string);
+        return;
+    }
+    text_add(text, "'");
+    for (; *string; string++)
+        if (*string == '\'')
+            text_add(text, "'\\''");
+        else
+            text_add_bytes(text, string, 1);
+    text_add(text, "'");
+}
+
 const char *text_string(const struct text *text)
 {
     return text->data ? text->data : "";

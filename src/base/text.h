@@ -27,6 +27,9 @@ void text_add_json(struct text *text, const char *string);
  * no name or message of a sandbox can move a cursor. */
 void text_add_inert(struct text *text, const char *string);
 
+/* As one word of a shell: in single quotes unless every character is harmless. */
+void text_add_shell_word(struct text *text, const char *string);
+
 const char *text_string(const struct text *text); /* never NULL */
 char *text_steal(struct text *text);              /* the caller frees; never NULL */
 

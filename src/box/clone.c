@@ -152,6 +152,7 @@ void clone_main(const struct clone_context *context)
     int program;
 
     x.network = &network;
+    setsid(); /* off the owner's terminal, and out of the session that shares its scheduling */
     umask(0);
     if ((context->plan->namespaces & CLONE_NEWNET) && network_begin(&network, &err) < 0)
         fail(context, &err);

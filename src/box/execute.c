@@ -91,7 +91,10 @@ static int make_file(const struct executor *x, const char *path)
     if (make_directories(x, *parent_path ? parent_path : "/", 0755) < 0)
         return -1;
     autoclose int parent = open_parent(x, path, &name);
-    if (parent < 0 || (mknodat(parent, name, S_IFREG | 0600, 0) < 0 && errno != EEXIST))
+    /* Never the image's own: it may be a link, or a FIFO that waits for somebody. */
+    if (parent < 0 || (unlinkat(parent, name, 0) < 0 && errno != ENOENT))
+        return -1;
+    if (mknodat(parent, name, S_IFREG | 0600, 0) < 0)
         return -1;
     return own_inside(x, parent, name);
 }
@@ -376,24 +379,42 @@ static int copy_file(struct executor *x, int source, const struct step *step, st
     return 0;
 }
 
+static uint64_t mount_attributes(const struct step *step)
+{
+    return (step->flags & MS_RDONLY ? MOUNT_ATTR_RDONLY : 0U) |
+           (step->flags & MS_NOSUID ? MOUNT_ATTR_NOSUID : 0U) |
+           (step->flags & MS_NODEV ? MOUNT_ATTR_NODEV : 0U) |
+           (step->flags & MS_NOEXEC ? MOUNT_ATTR_NOEXEC : 0U);
+}
+
+/* What is at the target becomes a mount of itself, with the attributes of the step. */
+static int seal(struct executor *x, const struct step *step, struct error *err)
+{
+    autoclose int source = open_inside(x, step->target, 0), sealed = -1;
+
+    if (source < 0 || mount(sys_fd_path(source).text, sys_fd_path(source).text, NULL, MS_BIND, NULL) < 0)
+        return error_sys(err, "bind %s", step->target);
+    sealed = open_inside(x, step->target, 0);
+    if (sealed < 0 || sys_mount_attr(sealed, mount_attributes(step), 0, -1) < 0 ||
+        remember(x, step->target, step->flags) < 0)
+        return error_sys(err, "seal %s", step->target);
+    return 0;
+}
+
+/* A copy, also where it is only read: a bind of the host's own inode could be locked and leased from
+ * inside, and would show its path. */
 static int do_file(struct executor *x, const struct step *step, struct error *err)
 {
     const struct tree *tree = &x->plan->trees.items[step->tree];
-    autoclose int source = open_source(tree, err), copy = -1, target = -1;
+    autoclose int source = open_source(tree, err);
 
     if (source < 0)
         return -1;
     if (make_file(x, step->target) < 0)
         return error_sys(err, "make %s", step->target);
-    if (tree->mode == TREE_COW)
-        return copy_file(x, source, step, err);
-    copy = sys_open_tree(source, "", AT_EMPTY_PATH);
-    target = open_inside(x, step->target, 0);
-    if (copy < 0 || target < 0 ||
-        sys_mount_attr(copy, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, 0, x->userns) < 0 ||
-        sys_move_mount(copy, target) < 0 || remember(x, step->target, step->flags) < 0)
-        return error_sys(err, "show %s", tree->source);
-    return 0;
+    if (copy_file(x, source, step, err) < 0)
+        return -1;
+    return tree->mode == TREE_RO ? seal(x, step, err) : 0;
 }
 
 static bool may_be_missing(const struct step *step)
@@ -432,6 +453,14 @@ static int do_link(struct executor *x, const struct step *step, struct error *er
     return 0;
 }
 
+/* /proc, /dev, /sys and /run must be where they say they are, or one could land on another. */
+static bool is_link(const struct executor *x, const char *path)
+{
+    autoclose int fd = sys_openat2(x->root, path + 1, O_PATH, RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS);
+
+    return fd < 0;
+}
+
 static int do_mount(struct executor *x, const struct step *step, struct error *err)
 {
     static const char *const types[STEP_COUNT] = {
@@ -442,6 +471,8 @@ static int do_mount(struct executor *x, const struct step *step, struct error *e
 
     if (make_directories(x, step->target, 0755) < 0)
         return error_sys(err, "make %s to mount on", step->target);
+    if (is_link(x, step->target))
+        return error_set(err, ERROR_REFUSED, "%s of the image is a link; it must be a directory", step->target);
     if (mount_at(x, step, types[step->kind], step->source) < 0)
         return error_sys(err, "mount %s on %s", types[step->kind], step->target);
     if (strcmp(step->target, "/proc") == 0)
@@ -449,14 +480,6 @@ static int do_mount(struct executor *x, const struct step *step, struct error *e
     if (strcmp(step->target, "/dev") == 0)
         x->dev = open_inside(x, step->target, O_DIRECTORY);
     return 0;
-}
-
-static uint64_t mount_attributes(const struct step *step)
-{
-    return (step->flags & MS_RDONLY ? MOUNT_ATTR_RDONLY : 0U) |
-           (step->flags & MS_NOSUID ? MOUNT_ATTR_NOSUID : 0U) |
-           (step->flags & MS_NODEV ? MOUNT_ATTR_NODEV : 0U) |
-           (step->flags & MS_NOEXEC ? MOUNT_ATTR_NOEXEC : 0U);
 }
 
 /* Shows `source` of the host at `target`, with the attributes of the step. */
@@ -534,17 +557,11 @@ static int do_mask(struct executor *x, const struct step *step, struct error *er
 
 static int do_seal(struct executor *x, const struct step *step, struct error *err)
 {
-    autoclose int source = open_inside(x, step->target, O_DIRECTORY), sealed = -1;
+    autoclose int there = open_inside(x, step->target, O_DIRECTORY);
 
-    if (source < 0)
+    if (there < 0)
         return may_be_missing(step) ? 0 : error_sys(err, "open %s", step->target);
-    if (mount(sys_fd_path(source).text, sys_fd_path(source).text, NULL, MS_BIND, NULL) < 0)
-        return error_sys(err, "bind %s", step->target);
-    sealed = open_inside(x, step->target, O_DIRECTORY);
-    if (sealed < 0 || sys_mount_attr(sealed, mount_attributes(step), 0, -1) < 0 ||
-        remember(x, step->target, step->flags) < 0)
-        return error_sys(err, "seal %s", step->target);
-    return 0;
+    return seal(x, step, err);
 }
 
 static int do_readonly(struct executor *x, const struct step *step, struct error *err)
@@ -559,14 +576,11 @@ static int do_readonly(struct executor *x, const struct step *step, struct error
 
 /* --- the rest ------------------------------------------------------------------------------ */
 
+/* By the descriptor of the fresh /proc: an image's links cannot lead it astray. */
 static int do_knob(struct executor *x, const struct step *step, struct error *err)
 {
-    autoclose int file = open_inside(x, step->target, 0);
-
-    if (file < 0)
-        return may_be_missing(step) ? 0 : error_sys(err, "open %s", step->target);
-    if (sys_write_file(AT_FDCWD, sys_fd_path(file).text, step->source) < 0)
-        return error_sys(err, "write %s to %s", step->source, step->target);
+    if (sys_write_file(x->proc, step->target + strlen("/proc/"), step->source) < 0)
+        return may_be_missing(step) ? 0 : error_sys(err, "write %s to %s", step->source, step->target);
     return 0;
 }
 

@@ -189,13 +189,18 @@ static const struct {
     { "user/max_inotify_instances", "96" },
 };
 
-static void plan_proc_rest(struct plan *plan)
+static void plan_proc(struct plan *plan)
 {
+    add_at(plan, STEP_PROC, "proc", "/proc", NULL)->flags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
     for (size_t i = 0; i < ARRAY_LEN(knobs); i++) {
         autofree char *target = text_format("/proc/sys/%s", knobs[i].name);
 
         add_at(plan, STEP_KNOB, "knobs", target, knobs[i].value)->mode = STEP_MODE_OPTIONAL;
     }
+}
+
+static void plan_proc_rest(struct plan *plan)
+{
     for (size_t i = 0; i < ARRAY_LEN(masked); i++)
         add_at(plan, STEP_MASK, "masks", masked[i], NULL)->mode = STEP_MODE_OPTIONAL;
     for (size_t i = 0; i < ARRAY_LEN(sealed); i++) {
@@ -247,7 +252,7 @@ static void plan_sys(struct plan *plan)
 
 static void plan_clone(struct plan *plan)
 {
-    add_at(plan, STEP_PROC, "proc", "/proc", NULL)->flags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
+    plan_proc(plan);
     plan_dev(plan);
     plan_sys(plan);
     add_at(plan, STEP_TMPFS, "run", "/run", "mode=755,size=64m")->flags = MS_NOSUID | MS_NODEV;

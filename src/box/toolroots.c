@@ -11,6 +11,8 @@
  * tokens to. */
 #define TOOL .kind = TOOLROOT_TOOL
 #define CACHE .kind = TOOLROOT_CACHE
+#define CONDA                                                                                                  \
+    .hide = { "/.condarc", "/condarc", "/condarc.d", "/pip.conf", "/envs/*/pip.conf", "/envs/*/etc/npmrc" }
 
 const struct toolroot toolroots[] = {
     /* the whole machine's */
@@ -31,18 +33,21 @@ const struct toolroot toolroots[] = {
     { ".local/share/nvim/mason", TREE_RO, TOOL },
 
     /* several languages */
-    { ".asdf", TREE_COW, TOOL },
-    { ".local/share/mise", TREE_COW, TOOL },
-    { ".local/share/rtx", TREE_COW, TOOL },
-    { ".proto", TREE_COW, TOOL },
-    { ".pixi", TREE_COW, TOOL },
+    { ".asdf", TREE_COW, TOOL,
+      .hide = { "/.git/config", "/installs/nodejs/*/etc/npmrc", "/installs/python/*/pip.conf" } },
+    { ".local/share/mise", TREE_COW, TOOL,
+      .hide = { "/installs/node/*/etc/npmrc", "/installs/python/*/pip.conf" } },
+    { ".local/share/rtx", TREE_COW, TOOL,
+      .hide = { "/installs/node/*/etc/npmrc", "/installs/python/*/pip.conf" } },
+    { ".proto", TREE_COW, TOOL, .hide = { "/tools/node/*/etc/npmrc" } },
+    { ".pixi", TREE_COW, TOOL, .hide = { "/config.toml", "/envs/*/etc/npmrc", "/envs/*/pip.conf" } },
 
     /* JavaScript */
-    { ".nvm", TREE_COW, TOOL, .hide = { "/.npmrc", "/versions/node/*/etc/npmrc" } },
+    { ".nvm", TREE_COW, TOOL, .hide = { "/.npmrc", "/.git/config", "/versions/node/*/etc/npmrc" } },
     { ".fnm", TREE_COW, TOOL, .hide = { "/node-versions/*/installation/etc/npmrc" } },
     { ".local/share/fnm", TREE_COW, TOOL, .hide = { "/node-versions/*/installation/etc/npmrc" } },
     { ".volta", TREE_COW, TOOL, .hide = { "/tools/image/node/*/etc/npmrc" } },
-    { ".nodenv", TREE_COW, TOOL, .hide = { "/versions/*/etc/npmrc" } },
+    { ".nodenv", TREE_COW, TOOL, .hide = { "/.git/config", "/versions/*/etc/npmrc" } },
     { ".npm-global", TREE_COW, TOOL, .hide = { "/etc/npmrc" } },
     { ".npm-packages", TREE_COW, TOOL, .hide = { "/etc/npmrc" } },
     { ".bun", TREE_COW, TOOL },
@@ -64,19 +69,20 @@ const struct toolroot toolroots[] = {
     { ".cache/Cypress", TREE_COW, CACHE },
 
     /* Python */
-    { ".pyenv", TREE_COW, TOOL },
-    { ".local/share/pipx", TREE_COW, TOOL },
+    { ".pyenv", TREE_COW, TOOL,
+      .hide = { "/.git/config", "/versions/*/pip.conf", "/versions/*/envs/*/pip.conf" } },
+    { ".local/share/pipx", TREE_COW, TOOL, .hide = { "/venvs/*/pip.conf" } },
     { ".local/share/uv", TREE_COW, TOOL, .hide = { "/credentials" } },
-    { ".local/share/virtualenvs", TREE_COW, TOOL },
+    { ".local/share/virtualenvs", TREE_COW, TOOL, .hide = { "/*/pip.conf" } },
     { ".local/share/pypoetry", TREE_COW, TOOL },
     { ".local/share/hatch", TREE_COW, TOOL },
-    { ".virtualenvs", TREE_COW, TOOL },
-    { ".rye", TREE_COW, TOOL, .hide = { "/credentials" } },
-    { "miniconda3", TREE_COW, TOOL, .hide = { "/.condarc" } },
-    { "miniforge3", TREE_COW, TOOL, .hide = { "/.condarc" } },
-    { "mambaforge", TREE_COW, TOOL, .hide = { "/.condarc" } },
-    { "anaconda3", TREE_COW, TOOL, .hide = { "/.condarc" } },
-    { ".conda/envs", TREE_COW, TOOL },
+    { ".virtualenvs", TREE_COW, TOOL, .hide = { "/*/pip.conf" } },
+    { ".rye", TREE_COW, TOOL, .hide = { "/credentials", "/config.toml" } },
+    { "miniconda3", TREE_COW, TOOL, CONDA },
+    { "miniforge3", TREE_COW, TOOL, CONDA },
+    { "mambaforge", TREE_COW, TOOL, CONDA },
+    { "anaconda3", TREE_COW, TOOL, CONDA },
+    { ".conda/envs", TREE_COW, TOOL, .hide = { "/*/pip.conf", "/*/etc/npmrc" } },
     { ".conda/pkgs", TREE_COW, CACHE },
     { ".cache/pip", TREE_COW, CACHE },
     { ".cache/uv", TREE_COW, CACHE },
@@ -86,13 +92,13 @@ const struct toolroot toolroots[] = {
 
     /* Rust, Go, C and others that compile */
     { ".rustup", TREE_RO, TOOL },
-    { ".cargo", TREE_COW, TOOL, .hide = { "/credentials*" }, .suspect = "config.toml" },
+    { ".cargo", TREE_COW, TOOL, .hide = { "/credentials*", "/config" }, .suspect = "config.toml" },
     { "go/bin", TREE_COW, TOOL },
     { "sdk", TREE_RO, TOOL }, /* golang.org/dl */
     { "go/pkg/mod", TREE_COW, CACHE },
     { "go/pkg/sumdb", TREE_COW, CACHE },
     { ".cache/go-build", TREE_COW, CACHE },
-    { ".goenv", TREE_COW, TOOL },
+    { ".goenv", TREE_COW, TOOL, .hide = { "/.git/config" } },
     { ".ccache", TREE_COW, CACHE, .suspect = "ccache.conf" },
     { ".cache/ccache", TREE_COW, CACHE },
     { ".cache/sccache", TREE_COW, CACHE },
@@ -113,7 +119,7 @@ const struct toolroot toolroots[] = {
 
     /* Java and .NET */
     { ".sdkman", TREE_RO, TOOL },
-    { ".jenv", TREE_RO, TOOL },
+    { ".jenv", TREE_RO, TOOL, .hide = { "/.git/config" } },
     { ".jbang", TREE_COW, TOOL, .hide = { "/jbang.properties", "/trusted-sources.json" } },
     { ".local/share/coursier", TREE_COW, TOOL },
     { ".m2/repository", TREE_COW, CACHE },
@@ -129,7 +135,7 @@ const struct toolroot toolroots[] = {
     { ".nuget/packages", TREE_COW, CACHE },
 
     /* Ruby, PHP, Dart, Elixir */
-    { ".rbenv", TREE_COW, TOOL },
+    { ".rbenv", TREE_COW, TOOL, .hide = { "/.git/config" } },
     { ".rvm", TREE_COW, TOOL },
     { ".gem/ruby", TREE_COW, TOOL },
     { ".local/share/gem", TREE_COW, TOOL, .hide = { "/credentials" } },

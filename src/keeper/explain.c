@@ -221,13 +221,26 @@ static const struct {
     { "/var", NULL, "--image DIR" },
 };
 
+/* People copy it into a shell, and the payload chose the path. */
+static char *flag_text(const char *flag, const char *word)
+{
+    struct text text = TEXT_NONE;
+
+    text_addf(&text, "%s ", flag);
+    text_add_shell_word(&text, word);
+    return text_steal(&text);
+}
+
 static char *grant_volume(const struct spec *spec, const char *path)
 {
     for (size_t i = 0; i < spec->volumes.len; i++) {
         const struct volume *volume = &spec->volumes.items[i];
 
-        if (volume->mode == TREE_RO && path_within(path, volume->target))
-            return text_format("-v %s:%s:cow", volume->source, volume->target);
+        if (volume->mode == TREE_RO && path_within(path, volume->target)) {
+            autofree char *word = text_format("%s:%s:cow", volume->source, volume->target);
+
+            return flag_text("-v", word);
+        }
     }
     return NULL;
 }
@@ -252,7 +265,7 @@ static char *grant_path(const struct explain *explain, enum noted kind, enum loo
         return text_copy("not grantable: the permissions of the file or of a directory above it");
     if (strcmp(spec->image, "host") != 0 && path_within(path, "/usr"))
         return text_copy("--image host, or install it in the image");
-    return text_format("--%s %s", how == LOOK_WRITE ? "write" : "read", path);
+    return flag_text(how == LOOK_WRITE ? "--write" : "--read", path);
 }
 
 static char *grant_call(const struct explain *explain, const char *subject)

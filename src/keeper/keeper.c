@@ -58,7 +58,7 @@ struct keeper {
     struct stop stop;
     struct relay in, out, err;
     struct terminal terminal;
-    struct termfilter filter;
+    struct termfilter filter, filter_err; /* the second only where stderr is a terminal and no pty is given */
     int master;
     bool asked;        /* the command asked the terminal something ... */
     uint64_t asked_at; /* ... when this many bytes of input had come */
@@ -428,6 +428,27 @@ static const struct stop_calls stop_calls = {
 
 /* --- the run --- */
 
+static size_t plain_change(void *owner, const unsigned char *from, size_t len, unsigned char *to)
+{
+    return termfilter_run(owner, from, len, to);
+}
+
+/* Also without a pty what is written may end on the owner's terminal. */
+static void open_output(struct keeper *keeper, struct relay *relay, struct termfilter *filter, int host,
+                        int inside)
+{
+    bool screen = isatty(host) && !keeper->run->raw_terminal;
+
+    if (screen)
+        termfilter_start(filter, terminal_is_utf8(host));
+    relay_open(relay, &keeper->loop,
+               &(struct relay_plan){ .way = RELAY_OUT,
+                                     .host = host,
+                                     .inside = inside,
+                                     .change = screen ? plain_change : NULL,
+                                     .change_owner = filter });
+}
+
 static int begin(struct keeper *keeper, struct error *err)
 {
     const struct keeper_run *run = keeper->run;
@@ -444,10 +465,8 @@ static int begin(struct keeper *keeper, struct error *err)
     if (!run->tty) {
         relay_open(&keeper->in, &keeper->loop,
                    &(struct relay_plan){ .way = RELAY_IN, .host = run->in, .inside = pipes.in });
-        relay_open(&keeper->out, &keeper->loop,
-                   &(struct relay_plan){ .way = RELAY_OUT, .host = run->out, .inside = pipes.out });
-        relay_open(&keeper->err, &keeper->loop,
-                   &(struct relay_plan){ .way = RELAY_OUT, .host = run->err, .inside = pipes.err });
+        open_output(keeper, &keeper->out, &keeper->filter, run->out, pipes.out);
+        open_output(keeper, &keeper->err, &keeper->filter_err, run->err, pipes.err);
     }
     keeper->init = (struct loop_source){ box->init_fd, POLLIN, init_ready, keeper };
     keeper->spawn = (struct loop_source){ box->spawn_fd, POLLIN, spawn_ready, keeper };
@@ -497,19 +516,29 @@ static int watch(struct keeper *keeper, struct error *err)
 }
 
 /* Without the filter's last word a program could leave the terminal so that it types by itself. */
-static void leave_terminal(struct keeper *keeper)
+static void say_last_word(const struct keeper *keeper, struct termfilter *filter, int host)
 {
     unsigned char last[TERMFILTER_END_MAX];
-    struct pollfd writable = { keeper->run->out, POLLOUT, 0 };
+    struct pollfd writable = { host, POLLOUT, 0 };
 
+    if (keeper->run->raw_terminal || !isatty(host))
+        return;
+    size_t len = termfilter_end(filter, last);
+
+    if (len > 0 && poll(&writable, 1, 100) > 0)
+        (void)!write(host, last, len);
+}
+
+static void leave_terminal(struct keeper *keeper)
+{
+    if (!keeper->run->tty) {
+        say_last_word(keeper, &keeper->filter, keeper->run->out);
+        say_last_word(keeper, &keeper->filter_err, keeper->run->err);
+        return;
+    }
     if (keeper->master < 0)
         return;
-    if (!keeper->run->raw_terminal && isatty(keeper->run->out)) {
-        size_t len = termfilter_end(&keeper->filter, last);
-
-        if (len > 0 && poll(&writable, 1, 100) > 0)
-            (void)!write(keeper->run->out, last, len);
-    }
+    say_last_word(keeper, &keeper->filter, keeper->run->out);
     if (keeper->asked && keeper->asked_at == keeper->in.bytes)
         terminal_discard_answers(&keeper->terminal);
     terminal_restore(&keeper->terminal);
