@@ -140,6 +140,17 @@ static int arrange_descriptors(const struct clone_context *context, int landlock
     return 0;
 }
 
+/* Off the owner's terminal, and out of the session that shares its scheduling. */
+static void leave_session(const struct plan *plan)
+{
+#ifdef COVE_UNSAFE
+    if (plan->start_flags & START_NO_SESSION)
+        return;
+#endif
+    (void)plan;
+    setsid();
+}
+
 void clone_main(const struct clone_context *context)
 {
     char *argv[] = { (char *)(uintptr_t) "cove-init", NULL, NULL }, *envp[] = { NULL };
@@ -152,7 +163,10 @@ void clone_main(const struct clone_context *context)
     int program;
 
     x.network = &network;
-    setsid(); /* off the owner's terminal, and out of the session that shares its scheduling */
+#ifdef COVE_UNSAFE
+    if (!(context->plan->start_flags & START_NO_SESSION))
+#endif
+        leave_session(context->plan);
     umask(0);
     if ((context->plan->namespaces & CLONE_NEWNET) && network_begin(&network, &err) < 0)
         fail(context, &err);

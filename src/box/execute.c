@@ -104,12 +104,13 @@ static int make_file(const struct executor *x, const char *path)
 /* Remembers a mount, for the comparison at the end. */
 static int remember_id(struct executor *x, uint64_t id, uint64_t flags)
 {
+    errno = ENOENT;
     if (!id)
         return -1;
     for (size_t i = 0; i < x->mount_count; i += 2)
-        if (x->mounts[i] == id) { /* made read-only later */
-            x->mounts[i + 1] = flags;
-            return 0;
+        if (x->mounts[i] == id) { /* an older mount is still what one sees there: the new one is not */
+            errno = ENODEV;
+            return -1;
         }
     *(uint64_t *)array_grow((void **)&x->mounts, &x->mount_count, &x->mount_cap, sizeof *x->mounts) = id;
     *(uint64_t *)array_grow((void **)&x->mounts, &x->mount_count, &x->mount_cap, sizeof *x->mounts) = flags;
@@ -568,9 +569,11 @@ static int do_readonly(struct executor *x, const struct step *step, struct error
 {
     autoclose int target = open_inside(x, step->target, O_DIRECTORY);
 
-    if (target < 0 || sys_mount_attr(target, MOUNT_ATTR_RDONLY, 0, -1) < 0 ||
-        remember(x, step->target, step->flags) < 0)
+    if (target < 0 || sys_mount_attr(target, MOUNT_ATTR_RDONLY, 0, -1) < 0)
         return error_sys(err, "make %s read-only", step->target);
+    for (size_t i = 0; i < x->mount_count; i += 2)
+        if (x->mounts[i] == sys_mount_id(target, ""))
+            x->mounts[i + 1] = step->flags;
     return 0;
 }
 

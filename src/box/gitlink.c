@@ -67,6 +67,9 @@ static bool verify_worktree(const struct place *git, const struct stat *pointer,
         return false;
     if (place_open(git->fd, "../..", &above) < 0 || !is_git_directory(above.fd))
         return false;
+    /* Whoever may write into somebody else's directory could dress it up as a repository. */
+    if (above.stat.st_uid != pointer->st_uid || (above.stat.st_mode & S_IWOTH))
+        return false;
 
     autofree char *expected = text_format("%s/worktrees%s", above.path, name);
     if (strcmp(expected, git->path) != 0)

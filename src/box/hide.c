@@ -115,10 +115,15 @@ static bool is_directory(int dir, const struct dirent *entry)
 
 static int hunt_in(struct hunt *hunt, int dir);
 
+static bool is_git_objects(const char *path)
+{
+    return strcmp(path, ".git/objects") == 0 || text_ends(path, "/.git/objects");
+}
+
 /* Goes into the directory hunt->path, called `name` in `dir`. */
 static int descend(struct hunt *hunt, int dir, const char *name)
 {
-    if (strcmp(name, "objects") == 0 && text_ends(text_string(&hunt->path), ".git/objects"))
+    if (strcmp(name, "objects") == 0 && is_git_objects(text_string(&hunt->path)))
         return 0;
     if (hunt->depth >= DEPTH_MAX || hunt->path.len >= PATH_MAX)
         return error_set(hunt->err, ERROR_UNSUPPORTED,

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/own.h"
 #include "base/text.h"
+#include "box/closed.h"
 #include "box/environment.h"
 #include "box/gitconfig.h"
 #include "box/grants.h"
@@ -168,16 +169,18 @@ static int plan_submounts(struct plan *plan, const struct host *host, struct err
  * are closed by that already (its id is never mapped) and are passed over: a mount for each
  * would be a tenth of the start. */
 static const char *const masked[] = {
-    "/proc/acpi",          "/proc/asound",     "/proc/config.gz",     "/proc/interrupts",
-    "/proc/iomem",         "/proc/ioports",    "/proc/kallsyms",      "/proc/kcore",
-    "/proc/keys",          "/proc/key-users",  "/proc/kmsg",          "/proc/latency_stats",
-    "/proc/mtrr",          "/proc/schedstat",  "/proc/scsi",          "/proc/slabinfo",
-    "/proc/softirqs",      "/proc/timer_list", "/proc/zoneinfo",      "/proc/diskstats",
-    "/proc/partitions",    "/proc/driver",     "/proc/dynamic_debug", "/proc/vmallocinfo",
-    "/proc/sysrq-trigger",
+    "/proc/acpi",          "/proc/asound",        "/proc/config.gz",
+    "/proc/interrupts",    "/proc/iomem",         "/proc/ioports",
+    "/proc/kallsyms",      "/proc/kcore",         "/proc/keys",
+    "/proc/key-users",     "/proc/kmsg",          "/proc/latency_stats",
+    "/proc/mtrr",          "/proc/schedstat",     "/proc/scsi",
+    "/proc/slabinfo",      "/proc/softirqs",      "/proc/timer_list",
+    "/proc/zoneinfo",      "/proc/diskstats",     "/proc/partitions",
+    "/proc/driver",        "/proc/dynamic_debug", "/proc/vmallocinfo",
+    "/proc/sysrq-trigger", "/proc/cmdline",       "/proc/fs",
 };
 
-static const char *const sealed[] = { "/proc/sys", "/proc/bus", "/proc/fs", "/proc/irq" };
+static const char *const sealed[] = { "/proc/sys", "/proc/bus", "/proc/irq" };
 
 /* Bounds of our own user namespace.  No user namespace can be made inside even if the filter were
  * gone, and without one nobody has the capability that the other kinds need.  Inotify instances
@@ -297,6 +300,23 @@ static void sort_trees(struct trees *trees)
     qsort(trees->items + 1, trees->len - 1, sizeof *trees->items, by_target);
 }
 
+/* System trees can be written to (copy on write) only by root in the box: everybody else starts
+ * faster without those layers and could not use them.  Their ids are mapped then, so what only the
+ * host's root may read is left out; /opt, which is other people's, stays as it is. */
+static int plan_system_tree(struct plan *plan, struct tree *tree, struct error *err)
+{
+    bool writable = (plan->start_flags & START_ROOT) && strcmp(tree->source, "/opt") != 0;
+    autoclose int fd = -1;
+
+    tree->mode = writable ? TREE_COW : TREE_RO;
+    if (!writable)
+        return 0;
+    fd = open(tree->source, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return error_sys(err, "open %s", tree->source);
+    return closed_find(fd, &tree->hide, err);
+}
+
 static int plan_image(struct plan *plan, const struct spec *spec, const struct host *host, struct error *err)
 {
     plan->host_image = strcmp(spec->image, "host") == 0;
@@ -311,14 +331,9 @@ static int plan_image(struct plan *plan, const struct spec *spec, const struct h
         image_host_trees(host, &plan->trees, err) < 0)
         return error_while(err, "prepare the host image");
 
-    /* System trees can be written to (copy on write) only by root in the box: everybody else starts
-     * faster without those layers and could not use them.  Not /opt: with its ids mapped, what only
-     * the host's root may read there could be read inside. */
-    for (size_t i = 1; i < plan->trees.len; i++) {
-        struct tree *tree = &plan->trees.items[i];
-
-        tree->mode = (plan->start_flags & START_ROOT) && strcmp(tree->source, "/opt") != 0 ? TREE_COW : TREE_RO;
-    }
+    for (size_t i = 1; i < plan->trees.len; i++)
+        if (plan_system_tree(plan, &plan->trees.items[i], err) < 0)
+            return -1;
     return 0;
 }
 

@@ -153,7 +153,7 @@ static int contain(struct run *run, struct error *err)
     memcpy(run->id, run->dir.id, sizeof run->id);
     clock_gettime(CLOCK_REALTIME, &run->started);
     if (box_start(&run->plan, host, run->dir.id, &run->box, err) < 0 ||
-        guard_start(&run->box, &run->dir, err) < 0)
+        guard_start(&run->box, &run->dir, run->plan.ids.helpers, err) < 0)
         return fail_before_guard(run);
     run->cloned_at = now_us();
     start_explaining(run);

@@ -233,6 +233,21 @@ static void handle_message(struct commands *commands)
     close_all(fds, count);
 }
 
+/* From inside the domain PID 1, which is outside, cannot be signalled; older kernels do not scope
+ * signals, there nothing may be made in the root unless it is writable as a whole. */
+static bool domain_holds(void)
+{
+    enum { SCOPES = 6 };
+    long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, 1U);
+
+    if (abi >= SCOPES)
+        return kill(1, 0) < 0 && errno == EPERM;
+    if (mkdir("/.cove", 0700) < 0)
+        return true;
+    rmdir("/.cove");
+    return access("/usr", W_OK) == 0;
+}
+
 static void enter_domain(void)
 {
     struct error err;
@@ -245,6 +260,11 @@ static void enter_domain(void)
         _exit(125);
     }
     close(PROTOCOL_LANDLOCK_FD);
+    if (!domain_holds()) {
+        error_set(&err, ERROR_REFUSED, "read back: the Landlock domain does not hold");
+        say_failed(125, &err);
+        _exit(125);
+    }
 }
 
 void spawner_run(struct commands *commands)

@@ -1,9 +1,11 @@
 #include "init/wire.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 union control {
@@ -25,6 +27,14 @@ static void add_rights(struct msghdr *header, union control *control, const int 
     memcpy(CMSG_DATA(rights), fds, sizeof(int) * count);
 }
 
+/* A message that is lost would leave the other side waiting for ever. */
+enum { TRIES = 1000 };
+
+static bool is_passing(int number)
+{
+    return number == EINTR || number == ENOBUFS || number == ENOMEM || number == ETOOMANYREFS;
+}
+
 int wire_send(int fd, const struct message *message, const int *fds, size_t count)
 {
     struct message copy = *message;
@@ -39,10 +49,16 @@ int wire_send(int fd, const struct message *message, const int *fds, size_t coun
     }
     if (count > 0)
         add_rights(&header, &control, fds, count);
-    do
+    for (int tries = 0; tries < TRIES; tries++) {
         sent = sendmsg(fd, &header, MSG_NOSIGNAL);
-    while (sent < 0 && errno == EINTR);
-    return sent < 0 ? -1 : 0;
+        if (sent >= 0)
+            return 0;
+        if (!is_passing(errno))
+            return -1;
+        if (errno != EINTR)
+            nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+    }
+    return -1;
 }
 
 static void close_all(const int *fds, size_t count)

@@ -1,17 +1,20 @@
 #include "keeper/guard.h"
 
 #include "base/error.h"
+#include "base/own.h"
+#include "base/text.h"
 #include "box/box.h"
 #include "store/store.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
-/* Keeps the three descriptors it needs and closes the rest: holding a pipe of the user's open
+/* Keeps the few descriptors it needs and closes the rest: holding a pipe of the user's open
  * would make whoever reads it wait for us. */
 static void keep_only(int *fds[], int count)
 {
@@ -26,29 +29,37 @@ static void keep_only(int *fds[], int count)
     close_range((unsigned)count, ~0U, 0);
 }
 
-static _Noreturn void guard_main(int pidfd, struct sandbox_dir dir)
+static _Noreturn void guard_main(int pidfd, int users, struct sandbox_dir dir)
 {
     struct error ignored;
 
     setsid(); /* Ctrl-C is for the command, not for us */
     prctl(PR_SET_NAME, "cove-guard");
-    keep_only((int *[]){ &pidfd, &dir.parent, &dir.fd }, 3);
+    keep_only((int *[]){ &pidfd, &dir.parent, &dir.fd, &users }, users < 0 ? 3 : 4);
 
     struct pollfd dead = { .fd = pidfd, .events = POLLIN };
     while (poll(&dead, 1, -1) < 0 && errno == EINTR)
         continue;
     store_sweep(&dir);
+    if (users >= 0)
+        (void)setns(users, CLONE_NEWUSER);
     (void)store_remove(&dir, &ignored); /* what fails is left to the next start's sweep */
     _exit(0);
 }
 
-int guard_start(const struct box *box, const struct sandbox_dir *dir, struct error *err)
+int guard_start(const struct box *box, const struct sandbox_dir *dir, bool foreign_ids, struct error *err)
 {
+    autofree char *path = text_format("/proc/%d/ns/user", box->pid);
+    autoclose int users = foreign_ids ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+
+    if (foreign_ids && users < 0)
+        return error_sys(err, "open the sandbox's user namespace");
+
     pid_t pid = fork();
 
     if (pid < 0)
         return error_sys(err, "fork the guard");
     if (pid == 0)
-        guard_main(box->pidfd, *dir);
+        guard_main(box->pidfd, users, *dir);
     return 0;
 }

@@ -98,12 +98,21 @@ int store_create(const char *state, struct sandbox_dir *out, struct error *err)
     return 0;
 }
 
+/* A payload may have taken its own rights away, and the kernel's work/incompat has none.  The mode
+ * is changed by a handle on the directory itself: the name may be a link by the time we use it. */
+static int make_accessible(int dir, const char *name)
+{
+    autoclose int fd = openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    autofree char *path = text_format("/proc/self/fd/%d", fd);
+
+    return fd < 0 ? -1 : chmod(path, 0700);
+}
+
 static int open_to_empty(int dir, const char *name)
 {
     int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
-    /* A payload may have taken its own rights away, and the kernel's work/incompat has none. */
-    if (fd < 0 && errno == EACCES && fchmodat(dir, name, 0700, 0) == 0)
+    if (fd < 0 && errno == EACCES && make_accessible(dir, name) == 0)
         fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     return fd;
 }
@@ -122,17 +131,19 @@ static int move_up(struct removal *removal, int dir, const char *name)
     char place[24];
 
     snprintf(place, sizeof place, "deep-%u", ++removal->moved);
-    (void)!fchmodat(dir, name, 0700, 0); /* a directory must be writable to get another parent */
+    (void)make_accessible(dir, name); /* a directory must be writable to get another parent */
     return renameat(dir, name, removal->top, place);
 }
 
 static int remove_entry(struct removal *removal, int dir, const char *name, unsigned depth)
 {
+    struct stat status;
+
     if (unlinkat(dir, name, 0) == 0)
         return 0;
-    if ((errno == EACCES || errno == EPERM) && fchmod(dir, 0700) == 0 && unlinkat(dir, name, 0) == 0)
+    if (errno == EACCES && fchmod(dir, 0700) == 0 && unlinkat(dir, name, 0) == 0)
         return 0;
-    if (errno != EISDIR && errno != EPERM && errno != ENOTEMPTY)
+    if (fstatat(dir, name, &status, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(status.st_mode))
         return -1;
     return remove_below(removal, dir, name, depth + 1);
 }

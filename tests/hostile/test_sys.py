@@ -5,8 +5,9 @@ import os
 import re
 import subprocess
 import sys
+import time
 
-from attack import (IDENTITY, PROBE, REFUSED_BY_FILTER, ROOT, Canaries, all_refused, attack, attack_host, control_fires, equal, libc, main, name_of,
+from attack import (IDENTITY, PROBE, REFUSED_BY_FILTER, ROOT, Canaries, Running, all_refused, attack, attack_host, control_fires, equal, libc, main, name_of,
                     put_probe, skip, steps_are, test)
 
 # What the rules about arguments say to -1 everywhere (src/init/syscalls.def).
@@ -255,6 +256,23 @@ def priorities_cannot_be_raised(place):
     memory = int(report.say["memlock"][0])
     assert memory < 1 << 40, f"memory that can be locked is not bounded: {memory}"
     control_fires(report.chk["batch"] == 0, "a harmless change is seen")
+
+
+@test(id="SYS-20")
+def an_explained_command_is_held_as_tightly(place):
+    report = attack(place, "sweep", options=("--explain",), timeout=120)
+    # Under supervision a call that the init filter refuses too is answered ENOSYS.
+    wrong = [line for line in differences(report) if not line.endswith("not EPERM") or ": ENOSYS" not in line]
+    equal(wrong, [], "answers that differ from the table")
+    with Running(place, "wait", options=("--explain",)) as run:
+        pid = run.pid
+        run.process.kill()
+        run.process.wait()
+        deadline = time.monotonic() + 5
+        while os.path.exists(f"/proc/{pid}") and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert not os.path.exists(f"/proc/{pid}"), "a command outlived its supervisor"
+    control_fires(differences(attack(place, "sweep", without="seccomp", timeout=120)), "without the filter they differ")
 
 
 main()

@@ -25,22 +25,22 @@ def same(place, name):
     print(f"# {name}: inside {best.count(best.inside)}, outside {best.count(best.outside)}, {best.seconds[0]:.0f} s and {best.seconds[1]:.0f} s")
 
 
-@test(identities=("root", "user"))
+@test(identities=("user",))
 def mojolicious_tests_its_servers_on_loopback_with_the_same_result(place):
     same(place, "mojolicious")
 
 
-@test(identities=("root", "user"))
+@test(identities=("user",))
 def python_tests_its_threads_and_sockets_with_the_same_result(place):
     same(place, "python")
 
 
-@test(identities=("root", "user"))
+@test(identities=("user",))
 def an_npm_package_is_installed_and_tested_with_the_same_result(place):
     same(place, "qs")
 
 
-@test(identities=("root", "user"))
+@test(identities=("user",))
 def a_crate_is_built_and_tested_with_the_same_result(place):
     same(place, "crossbeam")
 

@@ -2,9 +2,11 @@
 
 #include "probe.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <mqueue.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -58,6 +60,36 @@ static int connect_all(int argc, char **argv)
         try_all_ways(argv[i], SOCK_STREAM, "stream");
         try_all_ways(argv[i], SOCK_DGRAM, "dgram");
         try_all_ways(argv[i], SOCK_SEQPACKET, "seqpacket");
+    }
+    return 0;
+}
+
+/* Every address with every protocol; ADDRESS PORT pairs. */
+static int network(int argc, char **argv)
+{
+    signal(SIGPIPE, SIG_IGN);
+    for (int i = 0; i + 1 < argc; i += 2) {
+        struct sockaddr_in6 six = { .sin6_family = AF_INET6, .sin6_port = htons((unsigned short)atoi(argv[i + 1])) };
+        struct sockaddr_in four = { .sin_family = AF_INET, .sin_port = six.sin6_port };
+        int is_six = inet_pton(AF_INET6, argv[i], &six.sin6_addr) == 1;
+        struct sockaddr *to = is_six ? (struct sockaddr *)&six : (struct sockaddr *)&four;
+        socklen_t len = is_six ? sizeof six : sizeof four;
+        static const int types[] = { SOCK_STREAM, SOCK_DGRAM, SOCK_RAW };
+
+        if (!is_six)
+            inet_pton(AF_INET, argv[i], &four.sin_addr);
+        for (int t = 0; t < 3; t++) {
+            int fd = socket(to->sa_family, types[t], types[t] == SOCK_RAW ? 1 : 0);
+            struct timeval soon = { 0, 300000 };
+
+            setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &soon, sizeof soon);
+            chkf(fd < 0 ? -1 : sendto(fd, "attack", 6, MSG_FASTOPEN * (types[t] == SOCK_STREAM), to, len), "%d:%s:%s", types[t], argv[i], argv[i + 1]);
+            if (fd >= 0) {
+                (void)!connect(fd, to, len);
+                (void)!send(fd, "attack", 6, MSG_DONTWAIT);
+                close(fd);
+            }
+        }
     }
     return 0;
 }
@@ -163,6 +195,6 @@ static int send_descriptors(int argc, char **argv)
 }
 
 const struct attack ipc_attacks[] = {
-    { "connect", connect_all },        { "system-v", system_v }, { "signals", signals },
+    { "connect", connect_all },        { "network", network }, { "system-v", system_v }, { "signals", signals },
     { "kill-spawner", kill_spawner }, { "send-descriptors", send_descriptors }, { NULL, NULL },
 };

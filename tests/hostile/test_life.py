@@ -1,0 +1,109 @@
+"""LIFE: everything ends, and nothing stays."""
+import os
+import pathlib
+import secrets
+import signal
+import subprocess
+import time
+
+from attack import COVE, IDENTITY, Canaries, Running, attack, control_fires, descendants, equal, main, nothing_is_left, program_of, put_probe, test
+
+
+def processes_with(word):
+    """Processes of this machine whose command line has the word."""
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit() and int(name) != os.getpid():
+            try:
+                if word.encode() in pathlib.Path(f"/proc/{name}/cmdline").read_bytes():
+                    found.append(int(name))
+            except OSError:
+                pass
+    return found
+
+
+def wait_until(condition, seconds=5):
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return condition()
+
+
+STUBBORN = """trap '' TERM HUP INT; (trap '' TERM HUP INT; setsid sh -c 'trap "" TERM HUP INT; while :; do sleep 0.3; done' {0} </dev/null >/dev/null 2>&1 &)
+setsid sh -c 'kill -STOP $$' {0} </dev/null >/dev/null 2>&1 & sleep 100 {0} 2>/dev/null & while :; do sleep 0.1; done"""
+
+
+@test(id="LIFE-01")
+def processes_that_hide_and_ignore_signals_end_too(place):
+    word = secrets.token_hex(8)
+    result = place.sh(STUBBORN.format(word), options=("--timeout", "700ms"), timeout=30)
+    equal(result.code, 124, repr(result))
+    assert wait_until(lambda: not processes_with(word)), f"still there: {processes_with(word)}"
+    nothing_is_left(place)
+    outside = subprocess.Popen(["timeout", "-k", "0.1", "0.5", "sh", "-c", STUBBORN.format(word)])
+    outside.wait()
+    left = processes_with(word)
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    control_fires(left, "on the host they stay")
+
+
+@test(id="LIFE-02")
+def stopped_and_traced_processes_end_too(place):
+    word = secrets.token_hex(8)
+    script = f"sh -c 'kill -STOP $$' {word} & sh -c 'sleep 100' {word} & ./probe tracing; kill -STOP $!; kill -STOP $$"
+    put_probe(place)
+    equal(place.sh(script, options=("--timeout", "700ms"), timeout=30).code, 124)
+    assert wait_until(lambda: not processes_with(word)), processes_with(word)
+    nothing_is_left(place)
+
+
+@test(id="LIFE-03")
+def a_fork_storm_ends_with_its_sandbox(place):
+    word = secrets.token_hex(8)
+    script = f"s() {{ i=0; while [ $i -lt 400 ]; do sh -c 'sleep 5' {word} & i=$((i+1)); done; }}; s & s & wait"
+    result = place.sh(script, options=("--timeout", "400ms"), timeout=60)
+    equal(result.code, 124, repr(result)[:300])
+    assert wait_until(lambda: not processes_with(word)), processes_with(word)
+    nothing_is_left(place, seconds=10)
+
+
+@test(id="LIFE-04")
+def the_death_of_init_ends_and_is_told(place):
+    with Running(place, "wait") as run:
+        init = [pid for pid in run.pids if "cove-init" in program_of(pid)][0]
+        pid = run.pid
+        os.kill(init, signal.SIGKILL)
+        report = run.end()
+    equal(report.result.code, 125, repr(report))
+    assert "PID 1" in report.result.errors, repr(report)
+    assert wait_until(lambda: not os.path.exists(f"/proc/{pid}"))
+    nothing_is_left(place)
+
+
+@test(id="LIFE-05")
+def open_files_listeners_and_mappings_do_not_keep_a_sandbox(place):
+    word = secrets.token_hex(8)
+    script = (f"cd /tmp; exec 9>held; python3 -c 'import mmap,socket,time,sys; m=mmap.mmap(-1,1<<20); s=socket.socket(); s.bind((\"127.0.0.1\",0)); s.listen(); "
+              f"f=open(\"/tmp/x\",\"w+b\"); f.write(b\"x\"*4096); f.flush(); n=mmap.mmap(f.fileno(),4096); time.sleep(100)' {word} & sleep 0.3; exit 5")
+    before = {name: os.readlink(f"/proc/self/ns/{name}") for name in ("net", "mnt")}
+    equal(place.sh(script, timeout=30).code, 5)
+    assert wait_until(lambda: not processes_with(word)), processes_with(word)
+    nothing_is_left(place)
+    equal({name: os.readlink(f"/proc/self/ns/{name}") for name in before}, before, "our own namespaces")
+
+
+@test(id="LIFE-10")
+def a_keeper_that_is_killed_takes_its_sandbox_along(place):
+    for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP):
+        run = Running(place, "wait")
+        pid, below = run.pid, run.pids
+        os.kill(run.cove, number)
+        run.process.wait(20)
+        assert wait_until(lambda: not os.path.exists(f"/proc/{pid}")), f"the command outlived {number}"
+        run.process.communicate()
+    place.run("true")  # what a kill prevented from being removed, the next start removes
+    nothing_is_left(place)
+
+
+main()
