@@ -40,7 +40,8 @@ static int reopen(int argc, char **argv)
         dprintf(2, "CHK openat:%d %d\n", fd, openat(fd, "..", O_RDONLY) < 0 ? errno : 0);
         dprintf(2, "CHK ftruncate:%d %d\n", fd, ftruncate(fd, 0) < 0 ? errno : 0);
         dprintf(2, "CHK lseek:%d %d\n", fd, lseek(fd, 0, SEEK_SET) < 0 ? errno : 0);
-        dprintf(2, "CHK map:%d %d\n", fd, mmap(NULL, 1, PROT_READ, MAP_SHARED, fd, 0) == MAP_FAILED ? errno : 0);
+        dprintf(2, "CHK map:%d %d\n", fd,
+                mmap(NULL, 1, PROT_READ, MAP_SHARED, fd, 0) == MAP_FAILED ? errno : 0);
         int again = open(path, O_RDWR | O_NONBLOCK);
 
         dprintf(2, "CHK reopen:%d %d\n", fd, again < 0 ? errno : 0);
@@ -72,7 +73,8 @@ static int terminal(int argc, char **argv)
 
     say("ttyname", "%s", name ? name : "none");
     fstat(0, &status);
-    say("stdin", "%o %llx:%llu", status.st_mode & S_IFMT, (unsigned long long)status.st_dev, (unsigned long long)status.st_ino);
+    say("stdin", "%o %llx:%llu", status.st_mode & S_IFMT, (unsigned long long)status.st_dev,
+        (unsigned long long)status.st_ino);
     say("session", "%d own %d", getsid(0), getsid(0) == getpid());
     if (tty >= 0)
         for (const char *at = "attacker\n"; *at; at++)
@@ -117,6 +119,11 @@ static int flood(int argc, char **argv)
 }
 
 const struct attack fd_attacks[] = {
-    { "descriptors", descriptors }, { "reopen", reopen }, { "environment", environment }, { "terminal", terminal },
-    { "print", print },             { "flood", flood },   { NULL, NULL },
+    { "descriptors", descriptors },
+    { "reopen", reopen },
+    { "environment", environment },
+    { "terminal", terminal },
+    { "print", print },
+    { "flood", flood },
+    { NULL, NULL },
 };

@@ -26,13 +26,14 @@ static int list_entry(const char *path, const struct stat *status, int type, str
     (void)ftw;
     if (type == FTW_NS)
         return 0;
-    say("entry", "%c %04o %s", S_ISDIR(status->st_mode)    ? 'd'
-                               : S_ISREG(status->st_mode)  ? 'f'
-                               : S_ISLNK(status->st_mode)  ? 'l'
-                               : S_ISSOCK(status->st_mode) ? 's'
-                               : S_ISFIFO(status->st_mode) ? 'p'
-                               : S_ISCHR(status->st_mode)  ? 'c'
-                                                           : 'b',
+    say("entry", "%c %04o %s",
+        S_ISDIR(status->st_mode)    ? 'd'
+        : S_ISREG(status->st_mode)  ? 'f'
+        : S_ISLNK(status->st_mode)  ? 'l'
+        : S_ISSOCK(status->st_mode) ? 's'
+        : S_ISFIFO(status->st_mode) ? 'p'
+        : S_ISCHR(status->st_mode)  ? 'c'
+                                    : 'b',
         status->st_mode & 07777, path);
     return 0;
 }
@@ -259,14 +260,19 @@ static int nodes(int argc, char **argv)
         const char *name;
         mode_t type;
         unsigned major, minor;
-    } wanted[] = { { "c1:1", S_IFCHR, 1, 1 }, { "c1:3", S_IFCHR, 1, 3 }, { "b8:0", S_IFBLK, 8, 0 },
-                   { "c0:0", S_IFCHR, 0, 0 }, { "c10:229", S_IFCHR, 10, 229 } };
+    } wanted[] = { { "c1:1", S_IFCHR, 1, 1 },
+                   { "c1:3", S_IFCHR, 1, 3 },
+                   { "b8:0", S_IFBLK, 8, 0 },
+                   { "c0:0", S_IFCHR, 0, 0 },
+                   { "c10:229", S_IFCHR, 10, 229 } };
 
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
-        chkf(mknod("/dev/shm/node", wanted[i].type | 0666, makedev(wanted[i].major, wanted[i].minor)), "mknod:%s", wanted[i].name);
+        chkf(mknod("/dev/shm/node", wanted[i].type | 0666, makedev(wanted[i].major, wanted[i].minor)),
+             "mknod:%s", wanted[i].name);
         unlink("/dev/shm/node");
-        chkf(mknodat(AT_FDCWD, "/dev/shm/node", wanted[i].type | 0666, makedev(wanted[i].major, wanted[i].minor)), "mknodat:%s",
-             wanted[i].name);
+        chkf(mknodat(AT_FDCWD, "/dev/shm/node", wanted[i].type | 0666,
+                     makedev(wanted[i].major, wanted[i].minor)),
+             "mknodat:%s", wanted[i].name);
         unlink("/dev/shm/node");
     }
     for (int i = 0; i < argc; i++)
@@ -288,10 +294,14 @@ static int devices(int argc, char **argv)
         snprintf(path, sizeof path, "%s/%s", where, entry->d_name);
         if (lstat(path, &status) < 0)
             continue;
-        int fd = S_ISCHR(status.st_mode) || S_ISBLK(status.st_mode) ? open(path, O_RDWR | O_NONBLOCK | O_NOCTTY) : -2;
+        int fd = S_ISCHR(status.st_mode) || S_ISBLK(status.st_mode) ? open(path, O_RDWR | O_NONBLOCK | O_NOCTTY)
+                                                                    : -2;
 
-        say("dev", "%s %o %u:%u %s", entry->d_name, status.st_mode & S_IFMT, major(status.st_rdev), minor(status.st_rdev),
-            fd >= 0 ? "opens" : fd == -2 ? "-" : strerror(errno));
+        say("dev", "%s %o %u:%u %s", entry->d_name, status.st_mode & S_IFMT, major(status.st_rdev),
+            minor(status.st_rdev),
+            fd >= 0    ? "opens"
+            : fd == -2 ? "-"
+                       : strerror(errno));
         if (fd >= 0) {
             chkf(ioctl(fd, 0x4c82 /* LOOP_CTL_GET_FREE */, 0), "ioctl-loop:%s", entry->d_name);
             chkf(ioctl(fd, 0xae00 /* KVM_GET_API_VERSION */, 0), "ioctl-kvm:%s", entry->d_name);
@@ -333,8 +343,19 @@ static int make_named(const char *name)
 
 static int names(int argc, char **argv)
 {
-    static const char *const odd[] = { "new\nline", "esc\033[31m\033]0;owned\007", "\xff\xfe\x80", "-rf", "..foo", "trail ",
-                                       "a\tb", " ", "\\", "$(x)", "`x`", ";", "*" };
+    static const char *const odd[] = { "new\nline",
+                                       "esc\033[31m\033]0;owned\007",
+                                       "\xff\xfe\x80",
+                                       "-rf",
+                                       "..foo",
+                                       "trail ",
+                                       "a\tb",
+                                       " ",
+                                       "\\",
+                                       "$(x)",
+                                       "`x`",
+                                       ";",
+                                       "*" };
     int depth = argc > 0 ? atoi(argv[0]) : 4000, entries = argc > 1 ? atoi(argv[1]) : 20000, made = 0;
     char name[300];
 
@@ -362,8 +383,9 @@ static int names(int argc, char **argv)
 
 static int attributes(int argc, char **argv)
 {
-    static const char *const list_of[] = { "trusted.overlay.opaque",  "user.overlay.opaque", "user.overlay.redirect",
-                                           "user.overlay.metacopy",   "security.selinux",    "system.posix_acl_access",
+    static const char *const list_of[] = { "trusted.overlay.opaque",  "user.overlay.opaque",
+                                           "user.overlay.redirect",   "user.overlay.metacopy",
+                                           "security.selinux",        "system.posix_acl_access",
                                            "trusted.overlay.redirect" };
     static const unsigned char capability[20] = { 0, 0, 0, 2, 0x80 };
     const char *path = argc > 0 ? argv[0] : ".";
@@ -399,9 +421,21 @@ static int locks(int argc, char **argv)
 }
 
 const struct attack fs_attacks[] = {
-    { "walk", walk },         { "list", list },       { "special", special }, { "spill", spill },
-    { "spill-below", spill_below }, { "change", change }, { "remount", remount }, { "overwrite", overwrite },
-    { "rename", rename_all }, { "plant", plant },     { "nodes", nodes },     { "devices", devices },
-    { "handles", handles },   { "names", names },     { "attributes", attributes }, { "locks", locks },
+    { "walk", walk },
+    { "list", list },
+    { "special", special },
+    { "spill", spill },
+    { "spill-below", spill_below },
+    { "change", change },
+    { "remount", remount },
+    { "overwrite", overwrite },
+    { "rename", rename_all },
+    { "plant", plant },
+    { "nodes", nodes },
+    { "devices", devices },
+    { "handles", handles },
+    { "names", names },
+    { "attributes", attributes },
+    { "locks", locks },
     { NULL, NULL },
 };

@@ -69,7 +69,8 @@ static int network(int argc, char **argv)
 {
     signal(SIGPIPE, SIG_IGN);
     for (int i = 0; i + 1 < argc; i += 2) {
-        struct sockaddr_in6 six = { .sin6_family = AF_INET6, .sin6_port = htons((unsigned short)atoi(argv[i + 1])) };
+        struct sockaddr_in6 six = { .sin6_family = AF_INET6,
+                                    .sin6_port = htons((unsigned short)atoi(argv[i + 1])) };
         struct sockaddr_in four = { .sin_family = AF_INET, .sin_port = six.sin6_port };
         int is_six = inet_pton(AF_INET6, argv[i], &six.sin6_addr) == 1;
         struct sockaddr *to = is_six ? (struct sockaddr *)&six : (struct sockaddr *)&four;
@@ -83,7 +84,8 @@ static int network(int argc, char **argv)
             struct timeval soon = { 0, 300000 };
 
             setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &soon, sizeof soon);
-            chkf(fd < 0 ? -1 : sendto(fd, "attack", 6, MSG_FASTOPEN * (types[t] == SOCK_STREAM), to, len), "%d:%s:%s", types[t], argv[i], argv[i + 1]);
+            chkf(fd < 0 ? -1 : sendto(fd, "attack", 6, MSG_FASTOPEN * (types[t] == SOCK_STREAM), to, len),
+                 "%d:%s:%s", types[t], argv[i], argv[i + 1]);
             if (fd >= 0) {
                 (void)!connect(fd, to, len);
                 (void)!send(fd, "attack", 6, MSG_DONTWAIT);
@@ -173,7 +175,9 @@ static int send_descriptors(int argc, char **argv)
     (void)argc, (void)argv;
     for (int fd = 0; fd < 64; fd++) {
         struct iovec bytes = { (void *)(uintptr_t) "x", 1 };
-        struct msghdr message = { .msg_iov = &bytes, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control };
+        struct msghdr message = {
+            .msg_iov = &bytes, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control
+        };
         struct cmsghdr *head = CMSG_FIRSTHDR(&message);
         int type;
 
@@ -195,6 +199,11 @@ static int send_descriptors(int argc, char **argv)
 }
 
 const struct attack ipc_attacks[] = {
-    { "connect", connect_all },        { "network", network }, { "system-v", system_v }, { "signals", signals },
-    { "kill-spawner", kill_spawner }, { "send-descriptors", send_descriptors }, { NULL, NULL },
+    { "connect", connect_all },
+    { "network", network },
+    { "system-v", system_v },
+    { "signals", signals },
+    { "kill-spawner", kill_spawner },
+    { "send-descriptors", send_descriptors },
+    { NULL, NULL },
 };

@@ -110,7 +110,8 @@ static int nest(int argc, char **argv)
         uint64_t flag;
     } kinds[] = { { "user", CLONE_NEWUSER },
                   { "user+mnt", CLONE_NEWUSER | CLONE_NEWNS },
-                  { "user+all", CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS },
+                  { "user+all",
+                    CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS },
                   { "mnt", CLONE_NEWNS },
                   { "pid", CLONE_NEWPID },
                   { "net", CLONE_NEWNET },
@@ -231,7 +232,8 @@ static int name_set(int argc, char **argv)
 static void attack_process(const char *role)
 {
     int pid = pid_of(role);
-    static const char *const files[] = { "mem", "environ", "exe", "root", "cwd", "fd/0", "maps", "auxv", "ns/mnt" };
+    static const char *const files[] = { "mem",  "environ", "exe",  "root",  "cwd",
+                                         "fd/0", "maps",    "auxv", "ns/mnt" };
     struct iovec local = { (void *)(uintptr_t) "x", 1 }, remote = { (void *)0x400000, 1 };
     char path[64];
     int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
@@ -247,7 +249,10 @@ static void attack_process(const char *role)
             close(fd);
     }
     chkf(process_vm_writev(pid, &local, 1, &remote, 1, 0), "%s:vm_writev", role);
-    chkf(process_vm_readv(pid, &local, 0, &remote, 0, 0) == 0 && process_vm_readv(pid, &remote, 1, &remote, 1, 0) >= 0 ? 0 : -1,
+    chkf(process_vm_readv(pid, &local, 0, &remote, 0, 0) == 0 &&
+                 process_vm_readv(pid, &remote, 1, &remote, 1, 0) >= 0
+             ? 0
+             : -1,
          "%s:vm_readv", role);
     chkf(syscall(SYS_pidfd_getfd, pidfd, 3, 0), "%s:pidfd_getfd", role);
     chkf(syscall(SYS_kcmp, pid, getpid(), 0, 0, 0), "%s:kcmp", role);
@@ -300,9 +305,17 @@ static int who(int argc, char **argv)
 }
 
 const struct attack ns_attacks[] = {
-    { "status", status },       { "wait", wait_here },     { "ids", ids },
-    { "nest", nest },           { "setns", setns_all },    { "chain", chain },
-    { "clock", clock_set },     { "hostname", name_set },  { "inits", inits },
-    { "swarm", swarm },         { "pause-a-little", pause_a_little }, { "who", who },
+    { "status", status },
+    { "wait", wait_here },
+    { "ids", ids },
+    { "nest", nest },
+    { "setns", setns_all },
+    { "chain", chain },
+    { "clock", clock_set },
+    { "hostname", name_set },
+    { "inits", inits },
+    { "swarm", swarm },
+    { "pause-a-little", pause_a_little },
+    { "who", who },
     { NULL, NULL },
 };

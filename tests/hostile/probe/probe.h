@@ -36,4 +36,5 @@ struct attack {
     int (*run)(int argc, char **argv);
 };
 
-extern const struct attack ns_attacks[], proc_attacks[], fs_attacks[], sys_attacks[], ipc_attacks[], fd_attacks[];
+extern const struct attack ns_attacks[], proc_attacks[], fs_attacks[], sys_attacks[], ipc_attacks[],
+    fd_attacks[];

@@ -124,7 +124,8 @@ static void show_link(const char *path)
     target[len] = '\0';
     if (stat(path, &status) < 0)
         memset(&status, 0, sizeof status);
-    say("link", "%s -> %s (%llx:%llu)", path, target, (unsigned long long)status.st_dev, (unsigned long long)status.st_ino);
+    say("link", "%s -> %s (%llx:%llu)", path, target, (unsigned long long)status.st_dev,
+        (unsigned long long)status.st_ino);
 }
 
 static void show_links_of(int pid)
@@ -200,7 +201,8 @@ static int find_cgroup(const char *path, const struct stat *status, int type, st
     const char *name = path + ftw->base;
 
     (void)status, (void)type;
-    if (strncmp(name, "cgroup.", 7) == 0 || strcmp(name, "release_agent") == 0 || strcmp(name, "notify_on_release") == 0)
+    if (strncmp(name, "cgroup.", 7) == 0 || strcmp(name, "release_agent") == 0 ||
+        strcmp(name, "notify_on_release") == 0)
         say("cgroup-file", "%s", path);
     return 0;
 }
@@ -323,8 +325,9 @@ static int words(int argc, char **argv)
 
 static int network_tables(int argc, char **argv)
 {
-    static const char *const files[] = { "/proc/net/dev", "/proc/net/tcp", "/proc/net/tcp6", "/proc/net/udp", "/proc/net/unix",
-                                         "/proc/net/route", "/proc/net/arp", "/proc/net/fib_trie", "/proc/self/net/dev" };
+    static const char *const files[] = { "/proc/net/dev", "/proc/net/tcp",      "/proc/net/tcp6",
+                                         "/proc/net/udp", "/proc/net/unix",     "/proc/net/route",
+                                         "/proc/net/arp", "/proc/net/fib_trie", "/proc/self/net/dev" };
     static const char *const machine[] = { "/proc/loadavg", "/proc/uptime", "/proc/meminfo", "/proc/diskstats",
                                            "/proc/partitions" };
 
@@ -337,8 +340,17 @@ static int network_tables(int argc, char **argv)
 }
 
 const struct attack proc_attacks[] = {
-    { "writable-below", writable_below }, { "knobs", knobs },       { "readable", readable }, { "mounts", mounts },
-    { "links", links },                   { "crash", crashes },     { "cgroups", cgroups },   { "programs", programs },
-    { "netlinks", netlinks },             { "kernel-log", kernel_log }, { "words", words },   { "network-tables", network_tables },
+    { "writable-below", writable_below },
+    { "knobs", knobs },
+    { "readable", readable },
+    { "mounts", mounts },
+    { "links", links },
+    { "crash", crashes },
+    { "cgroups", cgroups },
+    { "programs", programs },
+    { "netlinks", netlinks },
+    { "kernel-log", kernel_log },
+    { "words", words },
+    { "network-tables", network_tables },
     { NULL, NULL },
 };

@@ -81,7 +81,10 @@ static long by_interrupt(long number)
 {
     long result;
 
-    __asm__ volatile("int $0x80" : "=a"(result) : "a"(number), "b"(0L), "c"(0L), "d"(0L) : "memory", "r8", "r9", "r10", "r11");
+    __asm__ volatile("int $0x80"
+                     : "=a"(result)
+                     : "a"(number), "b"(0L), "c"(0L), "d"(0L)
+                     : "memory", "r8", "r9", "r10", "r11");
     return result;
 }
 
@@ -93,7 +96,8 @@ static void foreign(const char *step, long (*how)(long), long number)
     if (pid == 0)
         _exit(how(number) > 0 ? 77 : 78);
     waitpid(pid, &status, 0);
-    say(step, "%s %d", WIFSIGNALED(status) ? "signal" : "exit", WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    say(step, "%s %d", WIFSIGNALED(status) ? "signal" : "exit",
+        WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 }
 
 static long by_x32(long number)
@@ -172,7 +176,8 @@ static int keys(int argc, char **argv)
 
 static int sockets(int argc, char **argv)
 {
-    static const int types[] = { 1, 2, 3, 4, 5, 6, 10 }, protocols[] = { 0, 1, 2, 6, 17, 33, 58, 132, 136, 255, 262 };
+    static const int types[] = { 1, 2, 3, 4, 5, 6, 10 },
+                     protocols[] = { 0, 1, 2, 6, 17, 33, 58, 132, 136, 255, 262 };
 
     (void)argc, (void)argv;
     for (int family = 0; family < 64; family++)
@@ -213,7 +218,8 @@ static int options(int argc, char **argv)
 
     (void)argc, (void)argv;
     for (size_t i = 0; i < 4; i++)
-        chkf(setsockopt(fd, IPPROTO_TCP, 31 /* TCP_ULP */, ulps[i], (socklen_t)strlen(ulps[i])), "ulp:%s", ulps[i]);
+        chkf(setsockopt(fd, IPPROTO_TCP, 31 /* TCP_ULP */, ulps[i], (socklen_t)strlen(ulps[i])), "ulp:%s",
+             ulps[i]);
     chk("attach-bpf", setsockopt(fd, SOL_SOCKET, 50, &one, sizeof one));
     chk("reuseport-ebpf", setsockopt(fd, SOL_SOCKET, 52, &one, sizeof one));
     chk("transparent", setsockopt(fd, IPPROTO_IP, 19, &one, sizeof one));
@@ -230,7 +236,8 @@ static void ask_netlink(const char *step, unsigned short type, const void *body,
     struct {
         struct nlmsghdr head;
         char body[128];
-    } request = { .head = { .nlmsg_len = (unsigned)(NLMSG_HDRLEN + len), .nlmsg_type = type,
+    } request = { .head = { .nlmsg_len = (unsigned)(NLMSG_HDRLEN + len),
+                            .nlmsg_type = type,
                             .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE } };
     union {
         struct nlmsghdr head;
@@ -239,10 +246,12 @@ static void ask_netlink(const char *step, unsigned short type, const void *body,
     int fd = socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
 
     memcpy(request.body, body, len);
-    if (fd < 0 || send(fd, &request, request.head.nlmsg_len, 0) < 0 || recv(fd, &answer, sizeof answer, 0) < 0) {
+    if (fd < 0 || send(fd, &request, request.head.nlmsg_len, 0) < 0 ||
+        recv(fd, &answer, sizeof answer, 0) < 0) {
         chk(step, -1);
     } else {
-        errno = answer.head.nlmsg_type == NLMSG_ERROR ? -((struct nlmsgerr *)NLMSG_DATA(&answer.head))->error : 0;
+        errno =
+            answer.head.nlmsg_type == NLMSG_ERROR ? -((struct nlmsgerr *)NLMSG_DATA(&answer.head))->error : 0;
         chk(step, errno ? -1 : 0);
     }
     if (fd >= 0)
@@ -257,7 +266,9 @@ static int routes(int argc, char **argv)
         unsigned char address[4];
     } address = { { AF_INET, 32, 0, 0, 1 }, { 8, IFA_LOCAL }, { 10, 9, 8, 7 } };
     struct ifinfomsg link = { .ifi_index = 1, .ifi_flags = 0, .ifi_change = IFF_UP };
-    struct rtmsg route = { .rtm_family = AF_INET, .rtm_table = 254, .rtm_protocol = 3, .rtm_scope = 253, .rtm_type = 7 };
+    struct rtmsg route = {
+        .rtm_family = AF_INET, .rtm_table = 254, .rtm_protocol = 3, .rtm_scope = 253, .rtm_type = 7
+    };
     struct tcmsg queue = { .tcm_ifindex = 1, .tcm_parent = 0xffffffffU };
 
     (void)argc, (void)argv;
@@ -395,8 +406,9 @@ static int terminal_requests(int argc, char **argv)
     static const struct {
         const char *name;
         unsigned long request;
-    } list[] = { { "TIOCSTI", 0x5412 },  { "TIOCLINUX", 0x541c }, { "TIOCCONS", 0x541d },  { "TIOCSETD", 0x5423 },
-                 { "KDSKBENT", 0x4b47 }, { "KDSETMODE", 0x4b3a }, { "VT_ACTIVATE", 0x5606 }, { "VT_SETMODE", 0x5602 } };
+    } list[] = { { "TIOCSTI", 0x5412 },     { "TIOCLINUX", 0x541c }, { "TIOCCONS", 0x541d },
+                 { "TIOCSETD", 0x5423 },    { "KDSKBENT", 0x4b47 },  { "KDSETMODE", 0x4b3a },
+                 { "VT_ACTIVATE", 0x5606 }, { "VT_SETMODE", 0x5602 } };
 
     (void)argc, (void)argv;
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
@@ -440,8 +452,8 @@ static int threads(int argc, char **argv)
     say(argc > 0 ? "after-exec" : "before-exec", "%d tasks, %d not filtered", count + 1, leaks);
     fflush(stdout);
     if (argc == 0) {
-        char *again[] = { (char *)(uintptr_t) "probe", argv ? (char *)(uintptr_t) "threads" : NULL, (char *)(uintptr_t) "again",
-                          NULL };
+        char *again[] = { (char *)(uintptr_t) "probe", argv ? (char *)(uintptr_t) "threads" : NULL,
+                          (char *)(uintptr_t) "again", NULL };
 
         execve("/proc/self/exe", again, (char *[]){ NULL });
     }
@@ -471,8 +483,7 @@ static int scheduling(int argc, char **argv)
     (void)argc, (void)argv;
     chk("fifo", syscall(SYS_sched_setscheduler, 0, SCHED_FIFO, &one));
     chk("rr", syscall(SYS_sched_setscheduler, 0, SCHED_RR, &one));
-    chk("deadline", syscall(SYS_sched_setattr, 0,
-                            &(struct {
+    chk("deadline", syscall(SYS_sched_setattr, 0, &(struct {
                                 uint32_t size, policy;
                                 uint64_t flags;
                                 int32_t nice;
@@ -495,9 +506,24 @@ static int scheduling(int argc, char **argv)
 }
 
 const struct attack sys_attacks[] = {
-    { "sweep", sweep },         { "abis", abis },           { "io-uring", io_uring },     { "faults", faults },
-    { "programmable", programmable }, { "keys", keys },     { "sockets", sockets },       { "pairs", pairs },
-    { "options", options },     { "routes", routes },       { "personalities", personalities }, { "tracing", tracing },
-    { "machine", machine },     { "stacked", stacked },     { "unstacked", unstacked },   { "terminal-requests", terminal_requests },
-    { "threads", threads },     { "prctls", prctls },       { "scheduling", scheduling }, { NULL, NULL },
+    { "sweep", sweep },
+    { "abis", abis },
+    { "io-uring", io_uring },
+    { "faults", faults },
+    { "programmable", programmable },
+    { "keys", keys },
+    { "sockets", sockets },
+    { "pairs", pairs },
+    { "options", options },
+    { "routes", routes },
+    { "personalities", personalities },
+    { "tracing", tracing },
+    { "machine", machine },
+    { "stacked", stacked },
+    { "unstacked", unstacked },
+    { "terminal-requests", terminal_requests },
+    { "threads", threads },
+    { "prctls", prctls },
+    { "scheduling", scheduling },
+    { NULL, NULL },
 };

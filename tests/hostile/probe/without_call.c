@@ -43,7 +43,8 @@ int main(int argc, char **argv)
 
     /* Root needs no no-new-privileges, and without it setuid helpers still work. */
     if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0 &&
-        (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0)) {
+        (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+         syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0)) {
         perror("seccomp");
         return 2;
     }
