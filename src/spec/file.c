@@ -64,6 +64,7 @@ static int missing_or_failed(struct error *err)
 static int check_writers(const struct stat *stat, const char *shown, const struct file_rules *rules,
                          struct error *err)
 {
+    /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): callers fill it by fstat() */
     bool sticky = S_ISDIR(stat->st_mode) && (stat->st_mode & S_ISVTX);
 
     if (stat->st_uid != rules->owner && stat->st_uid != rules->other_owner)

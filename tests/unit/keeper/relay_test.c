@@ -139,7 +139,7 @@ static void out_to_file(int flags)
     autofree unsigned char *bytes = random_bytes(MUCH);
     autofree unsigned char *got = malloc(MUCH + 3);
     char name[] = "/tmp/relay-test-XXXXXX";
-    autoclose int made = mkstemp(name);
+    __attribute__((unused)) autoclose int made = mkstemp(name);
     autoclose int file = open(name, O_RDWR | flags);
     int status;
 
