@@ -81,13 +81,14 @@ static void take_stdio(const struct start *start)
             fail(start, 125, "connect standard input and output");
 }
 
+/* By the kernel's own call: libc keeps a few signals to itself and refuses to touch them. */
 static void reset_signals(void)
 {
-    struct sigaction plain = { .sa_handler = SIG_DFL };
+    const unsigned long plain[4] = { (unsigned long)SIG_DFL };
     sigset_t none;
 
     for (int signal = 1; signal < 65; signal++)
-        sigaction(signal, &plain, NULL);
+        (void)syscall(SYS_rt_sigaction, signal, plain, NULL, 8UL);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
