@@ -194,9 +194,9 @@ static void the_commands_descriptors_are_ours_not_the_hosts(void **state)
     autoclose int null = open("/dev/null", O_RDONLY);
 
     (void)state;
-    run(FAKE_HONEST, "for fd in 0 1 2; do readlink /proc/$$/fd/$fd | cut -d: -f1; done; ls /proc/$$/fd | wc -l",
+    run(FAKE_HONEST, "for fd in 0 1 2; do readlink /proc/$$/fd/$fd | cut -d: -f1; done; ls /proc/$$/fd",
         (struct keeper_run){ .in = null, .out = out, .err = STDERR_FILENO });
-    assert_holds(out, "pipe\npipe\npipe\n3\n");
+    assert_holds(out, "pipe\npipe\npipe\n0\n1\n2\n"); /* no pipeline: a shell holds its ends for a moment */
 }
 
 static void closed_descriptors_are_no_obstacle(void **state)
