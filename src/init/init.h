@@ -1,6 +1,6 @@
 #pragma once
 
-/* The parts of the program that runs as PID 1 and PID 2 inside a sandbox.  It is linked static
+/* The parts of the program that runs as PID 1 and as spawner inside a sandbox.  It is linked static
  * against musl, embedded in `cove` and started from a sealed memfd: nothing of the host's file
  * system, and nothing of the keeper's memory, comes in with it. */
 
@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Commands whose end somebody waits for.  Shared by PID 1 and PID 2 (one mapping): when a payload
+/* Commands whose end somebody waits for.  Shared by PID 1 and the spawner (one mapping): when a payload
  * kills the spawner, its commands become PID 1's children, and PID 1 must know which to report. */
 enum { COMMANDS_MAX = 1024 };
 struct commands {
@@ -19,7 +19,7 @@ struct commands {
 bool commands_add(struct commands *commands, pid_t pid);
 bool commands_remove(struct commands *commands, pid_t pid); /* false: it was none */
 
-/* PID 2: enters the Landlock domain once and starts commands until the keeper goes away. */
+/* The spawner: enters the Landlock domain once and starts commands until the keeper goes away. */
 _Noreturn void spawner_run(struct commands *commands);
 
 /* What a command is started with: START and its words, taken apart. */

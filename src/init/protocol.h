@@ -1,11 +1,11 @@
 #pragma once
 
-/* What keeper and PID 1 and PID 2 say to each other.
+/* What keeper, PID 1 and the spawner say to each other.
  *
  * Two SOCK_SEQPACKET pairs, made by the keeper before it clones.  Over the first (init, fd
  * PROTOCOL_INIT_FD) PID 1 says READY and reports children that were not the spawner's; at END, or
  * when the keeper's end closes, PID 1 exits and with it everything in the pid namespace.  Over the second
- * (fd PROTOCOL_SPAWN_FD) the keeper asks the spawner, PID 2, for commands.  A message is one
+ * (fd PROTOCOL_SPAWN_FD) the keeper asks the spawner for commands.  A message is one
  * struct message, whole, with descriptors beside it (SCM_RIGHTS).  Both ends are our own code, but the keeper
  * treats what comes from inside as hostile: it checks size, kind and the number of descriptors. */
 

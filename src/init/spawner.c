@@ -1,4 +1,4 @@
-/* PID 2: forks commands inside the Landlock domain that it entered once. */
+/* The spawner: forks commands inside the Landlock domain that it entered once. */
 
 #include "init/init.h"
 #include "init/wire.h"
