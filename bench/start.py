@@ -20,7 +20,7 @@ import time
 
 COVE = str(pathlib.Path(__file__).resolve().parents[1] / "build/src/cli/cove")
 BWRAP = ["--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "true"]
-USER = 54321
+USER = 1  # daemon: an ordinary user that every system knows, so that no name service is asked
 
 
 def bundle(place, user):
