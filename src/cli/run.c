@@ -2,6 +2,7 @@
 
 #include "cli/run.h"
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "box/box.h"
@@ -38,14 +39,6 @@ struct run {
     struct result result;
     bool ran;
 };
-
-static uint64_t now_us(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-}
 
 static void run_free(struct run *run)
 {
@@ -155,7 +148,7 @@ static int contain(struct run *run, struct error *err)
     if (box_start(&run->plan, host, run->dir.id, &run->box, err) < 0 ||
         guard_start(&run->box, &run->dir, run->plan.ids.helpers, err) < 0)
         return fail_before_guard(run);
-    run->cloned_at = now_us();
+    run->cloned_at = clock_us();
     start_explaining(run);
 
     struct keeper_run wishes = keeper_wishes(run);
@@ -253,7 +246,7 @@ static int run_command(struct run *run, const struct command *command, int argc,
     }
     if (make_plan(run, err) < 0)
         return -1;
-    run->planned_at = now_us();
+    run->planned_at = clock_us();
     if (options->print_plan)
         print_plan(run);
     if (options->print_plan || options->dry_run)
@@ -271,7 +264,7 @@ static int run_command(struct run *run, const struct command *command, int argc,
  * output was lost. */
 int cli_run(const struct command *command, int argc, char **argv)
 {
-    struct run run = { .dir = SANDBOX_DIR_NONE, .box = BOX_NONE, .began_at = now_us() };
+    struct run run = { .dir = SANDBOX_DIR_NONE, .box = BOX_NONE, .began_at = clock_us() };
     struct error err = { 0 };
     int code = run_command(&run, command, argc, argv, &err) < 0 ? say_error(&err) : run.result.exit_code;
 

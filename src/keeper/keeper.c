@@ -16,6 +16,7 @@
 #include "keeper/keeper.h"
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "base/own.h"
 #include "box/box.h"
 #include "init/wire.h"
@@ -68,14 +69,6 @@ struct keeper {
     uint64_t started;                            /* monotonic, in microseconds */
 };
 
-static uint64_t now_us(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-}
-
 static bool ask_to_end(struct keeper *keeper)
 {
     struct message message = { .kind = MESSAGE_END };
@@ -89,7 +82,7 @@ static void end_sandbox(struct keeper *keeper)
     if (keeper->phase == PHASE_ENDING)
         return;
     keeper->phase = PHASE_ENDING;
-    keeper->result->wall_us = now_us() - keeper->started;
+    keeper->result->wall_us = clock_us() - keeper->started;
     stop_disarm(&keeper->stop);
     if (keeper->result->reason == RESULT_FAILED || !ask_to_end(keeper))
         sys_pidfd_kill(keeper->box->pidfd, SIGKILL);
@@ -122,7 +115,7 @@ static void take_ready(struct keeper *keeper, const struct message *message, int
     if (keeper->ready)
         end_violation(keeper, "its init said twice that it is ready");
     keeper->ready = true;
-    keeper->result->ready_at = now_us();
+    keeper->result->ready_at = clock_us();
 }
 
 /* A pty's master, and nothing else, is what we draw the terminal from. */
@@ -181,7 +174,7 @@ static void take_started(struct keeper *keeper, const struct message *message, i
     }
     keeper->phase = PHASE_RUNNING;
     keeper->pid = message->pid;
-    keeper->result->started_at = now_us();
+    keeper->result->started_at = clock_us();
     stop_started(&keeper->stop);
     if (!keeper->run->tty)
         return;
@@ -218,7 +211,7 @@ static void take_exited(struct keeper *keeper, const struct message *message, in
         return;
     }
     result_from_status(result, message->status);
-    result->exited_at = now_us();
+    result->exited_at = clock_us();
     result->user_us = message->user_us;
     result->system_us = message->system_us;
     result->peak_kib = message->peak_kib;
@@ -272,7 +265,7 @@ static void dispatch(struct keeper *keeper, enum from from, const struct message
 static void take_empty(struct keeper *keeper)
 {
     keeper->empty = true;
-    keeper->result->empty_at = now_us();
+    keeper->result->empty_at = clock_us();
 }
 
 /* One message; false when there is no more to get from this socket. */
@@ -455,7 +448,7 @@ static int begin(struct keeper *keeper, struct error *err)
     struct box *box = keeper->box;
     struct start_pipes pipes;
 
-    keeper->started = now_us();
+    keeper->started = clock_us();
     (void)fcntl(box->init_fd, F_SETFL, O_RDWR | O_NONBLOCK);
     (void)fcntl(box->spawn_fd, F_SETFL, O_RDWR | O_NONBLOCK);
     int sent = start_send(box->spawn_fd, run, &pipes, err);
