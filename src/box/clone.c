@@ -118,15 +118,14 @@ static int arrange_descriptors(const struct clone_context *context, int landlock
                                struct error *err)
 {
     enum { ABOVE = 16 };
-    int init_fd = fcntl(context->init_fd, F_DUPFD, ABOVE), spawn_fd = fcntl(context->spawn_fd, F_DUPFD, ABOVE);
+    int init_fd = fcntl(context->init_fd, F_DUPFD, ABOVE);
     int rules = landlock >= 0 ? fcntl(landlock, F_DUPFD, ABOVE) : -1;
     int null = open("/dev/null", O_RDWR);
 
     *program = fcntl(context->program, F_DUPFD_CLOEXEC, ABOVE);
-    if (init_fd < 0 || spawn_fd < 0 || null < 0 || *program < 0 || (landlock >= 0 && rules < 0))
+    if (init_fd < 0 || null < 0 || *program < 0 || (landlock >= 0 && rules < 0))
         return error_sys(err, "arrange descriptors");
-    if (dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0 || dup2(init_fd, PROTOCOL_INIT_FD) < 0 ||
-        dup2(spawn_fd, PROTOCOL_SPAWN_FD) < 0)
+    if (dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0 || dup2(init_fd, PROTOCOL_INIT_FD) < 0)
         return error_sys(err, "arrange descriptors");
     close(PROTOCOL_LANDLOCK_FD);
     if (rules >= 0 && dup2(rules, PROTOCOL_LANDLOCK_FD) < 0)
@@ -168,7 +167,7 @@ void clone_main(const struct clone_context *context)
 #endif
         leave_session(context->plan);
     umask(0);
-    if ((context->plan->namespaces & CLONE_NEWNET) && network_begin(&network, &err) < 0)
+    if ((context->plan->namespaces & CLONE_NEWNET) && network_begin(&network, context->go < 0, &err) < 0)
         fail(context, &err);
     if (set_up(context, &x, &err) < 0 || keep_capabilities(&context->plan->ids, &err) < 0)
         fail(context, &err);

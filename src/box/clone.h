@@ -9,9 +9,9 @@ struct clone_context {
     const struct plan *plan;
     const struct host *host;
     const char *id;
-    int init_fd, spawn_fd; /* its own ends */
-    int program;           /* the sealed memfd of the init program */
-    /* Socket over which MESSAGE_READY comes when ids are mapped and, from the mounter with the root
+    int init_fd; /* its own end */
+    int program; /* the sealed memfd of the init program */
+    /* Socket over which MESSAGE_GO comes when ids are mapped and, from the mounter with the root
      * beside it, when that is assembled; -1: do both yourself. */
     int go;
 };

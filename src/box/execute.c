@@ -270,7 +270,7 @@ static void overlay_options(const struct executor *x, struct text *options, int 
 {
     text_addf(options, ",upperdir=%s,workdir=%s,volatile", sys_fd_path(upper).text, sys_fd_path(work).text);
     if (x->userns >= 0)
-        text_add(options, ",redirect_dir=on,index=on,metacopy=off");
+        text_add(options, ",redirect_dir=on,index=off,metacopy=off");
 }
 
 /* The kernel says EINVAL for all; the usual reason has a name. */

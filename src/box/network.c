@@ -37,13 +37,31 @@ static int make_namespace(void *argument)
     return 0;
 }
 
-int network_begin(struct network *network, struct error *err)
+/* Left to itself the scheduler often queues the new task behind us, though another processor is
+ * idle by the time that it could run. */
+static void run_elsewhere(pid_t pid)
+{
+    cpu_set_t allowed;
+    int here = sched_getcpu();
+
+    if (here < 0 || here >= CPU_SETSIZE || sched_getaffinity(0, sizeof allowed, &allowed) < 0)
+        return;
+    CPU_CLR((unsigned)here, &allowed);
+    if (CPU_COUNT(&allowed) > 0)
+        (void)sched_setaffinity(pid, sizeof allowed, &allowed);
+}
+
+int network_begin(struct network *network, bool elsewhere, struct error *err)
 {
     static _Alignas(16) char stack[64 << 10];
 
     *network = NETWORK_NONE;
     network->pid = clone(make_namespace, stack + sizeof stack, CLONE_VM | CLONE_FILES | SIGCHLD, network);
-    return network->pid < 0 ? error_sys(err, "start the maker of the network namespace") : 0;
+    if (network->pid < 0)
+        return error_sys(err, "start the maker of the network namespace");
+    if (elsewhere)
+        run_elsewhere(network->pid);
+    return 0;
 }
 
 int network_enter(struct network *network, struct error *err)

@@ -15,7 +15,8 @@ struct network {
 
 #define NETWORK_NONE ((struct network){ -1, -1, 0 })
 
-int network_begin(struct network *network, struct error *err);
+/* `elsewhere`: the caller has work of its own meanwhile and wants to keep its processor. */
+int network_begin(struct network *network, bool elsewhere, struct error *err);
 
 /* Waits for the namespace and enters it. */
 int network_enter(struct network *network, struct error *err);

@@ -22,7 +22,7 @@ struct workspace;
  *   MOUNTER assembles the root: for an ordinary user the clone itself; for root a helper that
  *           has the host's rights and only the new mount namespace
  *   CLONE   the clone, root of its own user namespace, before it becomes init
- *   COMMAND the spawner and its children, before a command runs */
+ *   COMMAND the child of PID 1, before it becomes the command */
 enum actor { BY_KEEPER, BY_MOUNTER, BY_CLONE, BY_COMMAND };
 
 enum step_kind {

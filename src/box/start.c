@@ -18,6 +18,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -71,7 +72,7 @@ static int map_ids(const struct ids *ids, pid_t pid, struct error *err)
 
 static int wake_clone(int go, const int *fds, size_t count, struct error *err)
 {
-    struct message message = { .kind = MESSAGE_READY };
+    struct message message = { .kind = MESSAGE_GO };
 
     return wire_send(go, &message, fds, count) < 0 ? error_sys(err, "wake the clone") : 0;
 }
@@ -81,50 +82,61 @@ static int enter_mounts(int namespace, struct error *err)
     return setns(namespace, CLONE_NEWNS) < 0 ? error_sys(err, "enter the sandbox's mount namespace") : 0;
 }
 
-/* In a child of the keeper that has the host's rights: enters the clone's mount namespace, and
- * only that, and assembles the root there. */
-static _Noreturn void mounter_main(const struct clone_context *context, pid_t pid, int go, int report)
+struct mounter {
+    const struct clone_context *context;
+    pid_t pid; /* of the clone */
+    int go;
+    bool done;
+    struct error error;
+};
+
+/* Has the host's rights: enters the clone's mount namespace, and only that, and assembles the root
+ * there. */
+static int mounter_work(struct mounter *mounter, struct error *err)
 {
+    const struct clone_context *context = mounter->context;
     struct executor x = { .plan = context->plan, .state = context->host->state, .id = context->id };
-    autofree char *mounts = text_format("/proc/%d/ns/mnt", pid), *users = text_format("/proc/%d/ns/user", pid);
+    autofree char *mounts = text_format("/proc/%d/ns/mnt", mounter->pid);
+    autofree char *users = text_format("/proc/%d/ns/user", mounter->pid);
     int namespace = open(mounts, O_RDONLY | O_CLOEXEC);
-    struct error err = { 0 };
 
     x.userns = open(users, O_RDONLY | O_CLOEXEC);
     umask(0);
     if (namespace < 0 || x.userns < 0)
-        error_sys(&err, "open the sandbox's namespaces");
-    else if (executor_prepare(&x, &err) == 0 && enter_mounts(namespace, &err) == 0 &&
-             executor_open(&x, &err) == 0 && executor_run(&x, BY_MOUNTER, &err) == 0 &&
-             wake_clone(go, &x.root, 1, &err) == 0)
-        _exit(0);
-    (void)!write(report, &err, sizeof err);
-    _exit(125);
+        return error_sys(err, "open the sandbox's namespaces");
+    if (executor_prepare(&x, err) < 0 || enter_mounts(namespace, err) < 0 || executor_open(&x, err) < 0 ||
+        executor_run(&x, BY_MOUNTER, err) < 0)
+        return -1;
+    return wake_clone(mounter->go, &x.root, 1, err);
 }
 
+static int mounter_main(void *argument)
+{
+    struct mounter *mounter = argument;
+
+    mounter->done = mounter_work(mounter, &mounter->error) == 0;
+    _exit(0); /* and with it go its descriptors */
+}
+
+/* The mounter shares our memory, and we sleep until it is over: nothing is copied for it, and its
+ * result is simply there. */
 static int run_mounter(const struct clone_context *context, pid_t pid, int go, struct error *err)
 {
-    autoclose int in = -1, out = -1;
-    int fds[2], status;
+    enum { STACK = 256 << 10 };
+    struct mounter mounter = { .context = context, .pid = pid, .go = go };
+    autofree char *stack = aligned_alloc(16, STACK);
+    pid_t child;
 
-    if (pipe2(fds, O_CLOEXEC) < 0)
-        return error_sys(err, "make a pipe");
-    in = fds[0];
-    out = fds[1];
-
-    pid_t mounter = fork();
-    if (mounter == 0)
-        mounter_main(context, pid, go, out);
-    close(steal_fd(&out));
-    if (mounter < 0)
+    error_set(&mounter.error, ERROR_SYSTEM, "the process that assembles the root died");
+    if (!stack)
+        return error_set(err, ERROR_SYSTEM, "out of memory");
+    child = clone(mounter_main, stack + STACK, CLONE_VM | CLONE_VFORK | SIGCHLD, &mounter);
+    if (child < 0)
         return error_sys(err, "fork the mounter");
-    while (waitpid(mounter, &status, 0) < 0 && errno == EINTR)
+    while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
         continue;
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-        return 0;
-    if (read(in, err, sizeof *err) != (ssize_t)sizeof *err)
-        return error_set(err, ERROR_SYSTEM, "the process that assembles the root died");
-    return -1;
+    *err = mounter.error;
+    return mounter.done ? 0 : -1;
 }
 
 /* Root, or a user with subordinate ids: the parent maps ids and root also mounts. */
@@ -138,12 +150,12 @@ static int finish_from_outside(const struct clone_context *context, pid_t pid, i
 }
 
 struct pairs {
-    int init[2], spawn[2], go[2];
+    int init[2], go[2];
 };
 
 static void close_pairs(struct pairs *pairs)
 {
-    int *const all[] = { pairs->init, pairs->spawn, pairs->go };
+    int *const all[] = { pairs->init, pairs->go };
 
     for (size_t i = 0; i < ARRAY_LEN(all); i++)
         for (int side = 0; side < 2; side++)
@@ -153,9 +165,8 @@ static void close_pairs(struct pairs *pairs)
 
 static int open_pairs(struct pairs *pairs, struct error *err)
 {
-    *pairs = (struct pairs){ { -1, -1 }, { -1, -1 }, { -1, -1 } };
+    *pairs = (struct pairs){ { -1, -1 }, { -1, -1 } };
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pairs->init) < 0 ||
-        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pairs->spawn) < 0 ||
         socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pairs->go) < 0)
         return error_sys(err, "make sockets");
     return 0;
@@ -181,14 +192,13 @@ int box_start(const struct plan *plan, const struct host *host, const char *id, 
         return error_sys(err, "make a memfd for the program of PID 1");
 
     struct clone_context context = {
-        plan, host, id, pairs.init[1], pairs.spawn[1], program, outside ? pairs.go[0] : -1
+        plan, host, id, pairs.init[1], program, outside ? pairs.go[0] : -1
     };
 
     box.pid = sys_clone(plan->namespaces & ~(uint64_t)CLONE_NEWNET, &box.pidfd); /* that one: network.c */
     if (box.pid == 0) {
         close(pairs.go[1]); /* else the clone would wait for itself when the keeper dies */
         close(pairs.init[0]);
-        close(pairs.spawn[0]);
         clone_main(&context);
     }
     if (box.pid < 0)
@@ -198,7 +208,6 @@ int box_start(const struct plan *plan, const struct host *host, const char *id, 
         return -1;
     }
     box.init_fd = steal_fd(&pairs.init[0]);
-    box.spawn_fd = steal_fd(&pairs.spawn[0]);
     *out = box;
     return 0;
 }
@@ -213,7 +222,5 @@ void box_end(struct box *box)
     }
     if (box->init_fd >= 0)
         close(box->init_fd);
-    if (box->spawn_fd >= 0)
-        close(box->spawn_fd);
     *box = BOX_NONE;
 }

@@ -37,7 +37,7 @@ struct run {
     struct timespec started;
     uint64_t began_at, planned_at, cloned_at; /* CLOCK_MONOTONIC in microseconds */
     struct result result;
-    bool ran;
+    bool guarded, ran;
 };
 
 static void run_free(struct run *run)
@@ -73,7 +73,18 @@ static void print_plan(const struct run *run)
     fputs(text_string(&text), stdout);
 }
 
-static struct keeper_run keeper_wishes(const struct run *run)
+/* Not earlier: until the command runs, every processor is better used by that. */
+static int start_guard(void *owner, struct error *err)
+{
+    struct run *run = owner;
+
+    if (guard_start(&run->box, &run->dir, run->plan.ids.helpers, err) < 0)
+        return -1;
+    run->guarded = true;
+    return 0;
+}
+
+static struct keeper_run keeper_wishes(struct run *run)
 {
     const struct plan *plan = &run->plan;
     const struct spec *spec = &run->context.spec;
@@ -87,6 +98,8 @@ static struct keeper_run keeper_wishes(const struct run *run)
         .flags = plan->start_flags | (run->explain ? START_EXPLAIN : 0U),
         .tty = say_wants_terminal(spec->terminal),
         .timeout_ms = spec->timeout_ms,
+        .started = start_guard,
+        .owner = run,
         .in = STDIN_FILENO,
         .out = STDOUT_FILENO,
         .err = STDERR_FILENO,
@@ -114,13 +127,14 @@ static void start_explaining(struct run *run)
 }
 
 /* Before the guard is there the directory is ours to remove. */
-static int fail_before_guard(struct run *run)
+static void end_unguarded(struct run *run)
 {
     struct error ignored;
 
+    if (run->guarded)
+        return;
     box_end(&run->box);
     (void)store_remove(&run->dir, &ignored);
-    return -1;
 }
 
 /* A signal that comes before the keeper listens waits for it: nobody may die between making a
@@ -145,15 +159,17 @@ static int contain(struct run *run, struct error *err)
         return -1;
     memcpy(run->id, run->dir.id, sizeof run->id);
     clock_gettime(CLOCK_REALTIME, &run->started);
-    if (box_start(&run->plan, host, run->dir.id, &run->box, err) < 0 ||
-        guard_start(&run->box, &run->dir, run->plan.ids.helpers, err) < 0)
-        return fail_before_guard(run);
+    if (box_start(&run->plan, host, run->dir.id, &run->box, err) < 0) {
+        end_unguarded(run);
+        return -1;
+    }
     run->cloned_at = clock_us();
     start_explaining(run);
 
     struct keeper_run wishes = keeper_wishes(run);
     int result = keeper_run(&run->box, &wishes, &run->result, err);
 
+    end_unguarded(run);
     hold_signals(SIG_UNBLOCK);
     run->ran = result == 0;
     return result;

@@ -1,13 +1,12 @@
 /* PID 1 of a sandbox.
  *
  * Theory of operation.  The keeper has cloned us into all new namespaces and carried out the
- * plan; what is left is to start commands, reap orphans, and end everything when the keeper is
- * gone.  PID 1 must stay out of the Landlock domain of the commands (a landlocked task cannot
- * mount, and layers will be switched from here), so a second process, the spawner, enters the
- * domain once and forks the commands: they can then trace and signal each other.
+ * plan; what is left is to start commands, reap orphans, and end everything when the command has
+ * ended or the keeper is gone.  PID 1 stays out of the Landlock domain of the commands (a
+ * landlocked task cannot mount, and layers will be switched from here): a command enters it.
  *
- * Should: report the end of commands; start the spawner anew when a payload killed it; exit at
- * once, and so kill everything, when the keeper's socket closes.
+ * Should: report the end of commands; when the last word is said, or the keeper's socket closes,
+ * exit and so kill everything.
  * Must not: be dumpable; run anything it was told from inside; keep a descriptor of the host;
  * act on a signal (all are blocked; only SIGCHLD is read). */
 
@@ -22,7 +21,6 @@
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -30,24 +28,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A payload may kill the spawner in a loop; more often than this is an attack on itself. */
-enum { SPAWNERS_MAX = 100 };
+/* Commands whose end somebody waits for; `last` is the one with which the sandbox ends. */
+enum { COMMANDS_MAX = 1024 };
+static pid_t commands[COMMANDS_MAX], last;
 
-bool commands_add(struct commands *commands, pid_t pid)
+static bool commands_change(pid_t from, pid_t to)
 {
     for (size_t i = 0; i < COMMANDS_MAX; i++)
-        if (!commands->pids[i]) {
-            commands->pids[i] = pid;
-            return true;
-        }
-    return false;
-}
-
-bool commands_remove(struct commands *commands, pid_t pid)
-{
-    for (size_t i = 0; i < COMMANDS_MAX; i++)
-        if (commands->pids[i] == pid) {
-            commands->pids[i] = 0;
+        if (commands[i] == from) {
+            commands[i] = to;
             return true;
         }
     return false;
@@ -58,7 +47,7 @@ static uint64_t microseconds(struct timeval time)
     return (uint64_t)time.tv_sec * 1000000 + (uint64_t)time.tv_usec;
 }
 
-void report_exit(int fd, pid_t pid, int status, const struct rusage *usage)
+static void report_exit(pid_t pid, int status, const struct rusage *usage)
 {
     struct message message = {
         .kind = MESSAGE_EXITED,
@@ -69,7 +58,7 @@ void report_exit(int fd, pid_t pid, int status, const struct rusage *usage)
         .peak_kib = (uint64_t)usage->ru_maxrss,
     };
 
-    wire_send(fd, &message, NULL, 0);
+    wire_send(PROTOCOL_INIT_FD, &message, NULL, 0);
 }
 
 static _Noreturn void fail(const char *what)
@@ -97,45 +86,6 @@ static void confine_self(bool unfiltered)
         fail("install the seccomp filter of init");
 }
 
-static pid_t start_spawner(struct commands *commands)
-{
-    pid_t pid = fork();
-
-    if (pid < 0)
-        fail("fork the spawner");
-    if (pid == 0) {
-        close(PROTOCOL_INIT_FD);
-        spawner_run(commands);
-    }
-    return pid;
-}
-
-static void reap(struct commands *commands, pid_t *spawner)
-{
-    static unsigned spawners;
-    struct rusage usage;
-    int status;
-    pid_t pid;
-
-    while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0) {
-        if (pid == *spawner) {
-            if (++spawners > SPAWNERS_MAX)
-                fail("the spawner was killed too often from inside");
-            *spawner = start_spawner(commands);
-        } else if (commands_remove(commands, pid)) {
-            report_exit(PROTOCOL_INIT_FD, pid, status, &usage);
-        }
-    }
-}
-
-static void drain_signals(int fd)
-{
-    struct signalfd_siginfo info;
-
-    while (read(fd, &info, sizeof info) == (ssize_t)sizeof info)
-        continue;
-}
-
 /* Nobody is left behind: what is forked while we kill becomes our child and is killed in the next
  * round.  The keeper need not wait for the kernel to take the namespaces apart after this. */
 static _Noreturn void end_all(void)
@@ -149,18 +99,58 @@ static _Noreturn void end_all(void)
     _exit(0);
 }
 
-/* END is the only message PID 1 gets; anything else is the keeper's end. */
-static _Noreturn void handle_keeper(void)
+static void reap(void)
+{
+    struct rusage usage;
+    int status;
+    pid_t pid;
+
+    while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0) {
+        if (!commands_change(pid, 0))
+            continue;
+        report_exit(pid, status, &usage);
+        if (pid == last)
+            end_all();
+    }
+}
+
+static void drain_signals(int fd)
+{
+    struct signalfd_siginfo info;
+
+    while (read(fd, &info, sizeof info) == (ssize_t)sizeof info)
+        continue;
+}
+
+static void start_command(const struct message *message, const int *fds, size_t count)
+{
+    pid_t pid = launch(message, fds, count);
+
+    if (pid < 0)
+        return;
+    if (!commands_change(0, pid))
+        fail("there are too many commands");
+    if (message->flags & START_LAST)
+        last = pid;
+}
+
+static void handle_keeper(void)
 {
     int fds[PROTOCOL_FDS_MAX];
     struct message message;
     struct error err;
-    size_t count;
+    size_t count = 0;
 
-    if (wire_receive(PROTOCOL_INIT_FD, &message, fds, &count, &err) == WIRE_MESSAGE &&
-        message.kind == MESSAGE_END)
+    if (wire_receive(PROTOCOL_INIT_FD, &message, fds, &count, &err) != WIRE_MESSAGE)
+        _exit(0); /* the keeper is gone */
+    if (message.kind == MESSAGE_END)
         end_all();
-    _exit(0);
+    if (message.kind == MESSAGE_START)
+        start_command(&message, fds, count);
+    else if (message.kind == MESSAGE_SIGNAL && message.pid > 1)
+        kill(-message.pid, message.signal);
+    for (size_t i = 0; i < count; i++)
+        close(fds[i]);
 }
 
 /* A test build is told by a second word to leave its own filter out too. */
@@ -176,8 +166,6 @@ static bool told_unfiltered(int words)
 
 int main(int argc, char **argv)
 {
-    struct message ready = { .kind = MESSAGE_READY };
-    struct commands *commands;
     sigset_t all, child;
     int made, signals;
 
@@ -186,9 +174,6 @@ int main(int argc, char **argv)
     (void)argv;
     confine_self(told_unfiltered(argc));
 
-    commands = mmap(NULL, sizeof *commands, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (commands == MAP_FAILED)
-        fail("map the table of commands");
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
     /* Out of the way of PROTOCOL_LANDLOCK_FD, which is free where the kernel has no Landlock. */
@@ -198,8 +183,6 @@ int main(int argc, char **argv)
         fail("make a signal descriptor");
     close(made);
 
-    pid_t spawner = start_spawner(commands);
-    wire_send(PROTOCOL_INIT_FD, &ready, NULL, 0);
 
     for (;;) {
         struct pollfd events[] = { { .fd = PROTOCOL_INIT_FD, .events = POLLIN },
@@ -207,9 +190,11 @@ int main(int argc, char **argv)
 
         if (poll(events, 2, -1) < 0)
             continue;
+        if (events[1].revents) {
+            drain_signals(signals);
+            reap();
+        }
         if (events[0].revents)
             handle_keeper();
-        drain_signals(signals);
-        reap(commands, &spawner);
     }
 }

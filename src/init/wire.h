@@ -1,7 +1,7 @@
 #pragma once
 
 /* One message of protocol.h over a SEQPACKET socket, with the descriptors that lie beside it.
- * Keeper, clone, PID 1 and the spawner are all built with this file: it uses only libc and base/error. */
+ * Keeper, clone and PID 1 are all built with this file: it uses only libc and base/error. */
 
 #include "init/protocol.h"
 

@@ -6,10 +6,10 @@
  * Must not: believe anything that comes from inside (a message that is out of place ends the
  * sandbox), wait anywhere but in the loop, or hand one of the host's descriptors in.
  *
- * The end.  The command's exit is known first, by a message of the spawner.  Its pipes are at
- * their end by then unless something in the background holds them, so PID 1 is told to kill and
- * reap all others (it is killed itself, and the kernel does it, when it cannot be told or does not
- * answer in time) and output is passed on until each pipe ends: nothing that was written is lost,
+ * The end.  The command's exit is known first, by a message of PID 1.  Its pipes are at
+ * their end by then unless something in the background holds them, PID 1 kills
+ * and reaps all others (it is killed itself, and the kernel does it, when it does not answer in
+ * time) and output is passed on until each pipe ends: nothing that was written is lost,
  * nothing that still runs can delay us for longer than its death takes.  When PID 1 has said that
  * it is alone the run is over; that the kernel then takes the namespaces apart nobody has to
  * wait for. */
@@ -55,7 +55,7 @@ struct keeper {
     const struct keeper_run *run;
     struct result *result;
     struct loop loop;
-    struct loop_source init, spawn, death;
+    struct loop_source init, death;
     struct stop stop;
     struct relay in, out, err;
     struct terminal terminal;
@@ -64,7 +64,7 @@ struct keeper {
     bool asked;        /* the command asked the terminal something ... */
     uint64_t asked_at; /* ... when this many bytes of input had come */
     enum phase phase;
-    bool ready, empty, dead, listening, give_up; /* empty: no process but PID 1; dead: nor that */
+    bool empty, dead, listening, give_up; /* empty: no process but PID 1; dead: nor that */
     int32_t pid;                                 /* as seen inside */
     uint64_t started;                            /* monotonic, in microseconds */
 };
@@ -73,20 +73,25 @@ static bool ask_to_end(struct keeper *keeper)
 {
     struct message message = { .kind = MESSAGE_END };
 
-    return keeper->ready && keeper->init.fd >= 0 && wire_send(keeper->init.fd, &message, NULL, 0) == 0;
+    return keeper->pid && keeper->init.fd >= 0 && wire_send(keeper->init.fd, &message, NULL, 0) == 0;
 }
 
 /* From here on only output is passed on.  The result must already say why. */
+static void enter_end(struct keeper *keeper)
+{
+    keeper->phase = PHASE_ENDING;
+    keeper->result->wall_us = clock_us() - keeper->started;
+    stop_disarm(&keeper->stop);
+    relay_close(&keeper->in);
+}
+
 static void end_sandbox(struct keeper *keeper)
 {
     if (keeper->phase == PHASE_ENDING)
         return;
-    keeper->phase = PHASE_ENDING;
-    keeper->result->wall_us = clock_us() - keeper->started;
-    stop_disarm(&keeper->stop);
+    enter_end(keeper);
     if (keeper->result->reason == RESULT_FAILED || !ask_to_end(keeper))
         sys_pidfd_kill(keeper->box->pidfd, SIGKILL);
-    relay_close(&keeper->in);
 }
 
 static void end_failed(struct keeper *keeper, const struct error *error)
@@ -108,15 +113,6 @@ static void end_violation(struct keeper *keeper, const char *what)
 }
 
 /* --- what the sandbox says --- */
-
-static void take_ready(struct keeper *keeper, const struct message *message, int *fds)
-{
-    (void)message, (void)fds;
-    if (keeper->ready)
-        end_violation(keeper, "its init said twice that it is ready");
-    keeper->ready = true;
-    keeper->result->ready_at = clock_us();
-}
 
 /* A pty's master, and nothing else, is what we draw the terminal from. */
 static int take_master(struct keeper *keeper, int *fd)
@@ -168,18 +164,24 @@ static void start_terminal(struct keeper *keeper)
 
 static void take_started(struct keeper *keeper, const struct message *message, int *fds)
 {
+    const struct keeper_run *run = keeper->run;
+    struct error error;
+
     if (keeper->phase != PHASE_STARTING || message->pid <= 1) {
-        end_violation(keeper, "its spawner reported a command that was not asked for");
+        end_violation(keeper, "its init reported a command that was not asked for");
         return;
     }
     keeper->phase = PHASE_RUNNING;
     keeper->pid = message->pid;
+    keeper->result->ready_at = message->ready_us;
     keeper->result->started_at = clock_us();
     stop_started(&keeper->stop);
-    if (!keeper->run->tty)
+    if (run->started && run->started(run->owner, &error) < 0)
+        end_failed(keeper, &error);
+    if (!run->tty || keeper->phase != PHASE_RUNNING)
         return;
     if (take_master(keeper, &fds[0]) < 0)
-        end_violation(keeper, "its spawner sent something that is no terminal");
+        end_violation(keeper, "its init sent something that is no terminal");
     else
         start_terminal(keeper);
 }
@@ -204,8 +206,7 @@ static void take_exited(struct keeper *keeper, const struct message *message, in
     struct result *result = keeper->result;
 
     (void)fds;
-    /* By init the end may be told before we read from the spawner that it began. */
-    if ((keeper->pid && message->pid != keeper->pid) ||
+    if (keeper->phase != PHASE_RUNNING || message->pid != keeper->pid ||
         !(WIFEXITED(message->status) || WIFSIGNALED(message->status))) {
         end_violation(keeper, "it reported the end of a command that was not asked for");
         return;
@@ -219,7 +220,7 @@ static void take_exited(struct keeper *keeper, const struct message *message, in
         result->reason = RESULT_TIMED_OUT;
         result->exit_code = EXIT_TIMED_OUT;
     }
-    end_sandbox(keeper);
+    enter_end(keeper); /* PID 1 ends the rest by itself: START_LAST */
 }
 
 static void take_listener(struct keeper *keeper, const struct message *message, int *fds)
@@ -233,27 +234,22 @@ static void take_listener(struct keeper *keeper, const struct message *message, 
     explain_listen(keeper->run->explain, &keeper->loop, steal_fd(&fds[0]));
 }
 
-enum from { FROM_INIT = 1, FROM_SPAWNER = 2 };
-
-/* Which messages may come, from where, and with how many descriptors. */
+/* Which messages may come, and with how many descriptors. */
 static const struct expected {
     uint32_t kind;
-    int from;
     size_t fds, fds_tty;
     void (*take)(struct keeper *keeper, const struct message *message, int *fds);
 } expected[] = {
-    { MESSAGE_READY, FROM_INIT, 0, 0, take_ready },
-    { MESSAGE_STARTED, FROM_SPAWNER, 0, 1, take_started },
-    { MESSAGE_FAILED, FROM_INIT | FROM_SPAWNER, 0, 0, take_failed },
-    { MESSAGE_EXITED, FROM_INIT | FROM_SPAWNER, 0, 0, take_exited },
-    { MESSAGE_LISTENER, FROM_SPAWNER, 1, 1, take_listener },
+    { MESSAGE_STARTED, 0, 1, take_started },
+    { MESSAGE_FAILED, 0, 0, take_failed },
+    { MESSAGE_EXITED, 0, 0, take_exited },
+    { MESSAGE_LISTENER, 1, 1, take_listener },
 };
 
-static void dispatch(struct keeper *keeper, enum from from, const struct message *message, int *fds,
-                     size_t count)
+static void dispatch(struct keeper *keeper, const struct message *message, int *fds, size_t count)
 {
     for (size_t i = 0; i < ARRAY_LEN(expected); i++)
-        if (expected[i].kind == message->kind && expected[i].from & from) {
+        if (expected[i].kind == message->kind) {
             if (count != (keeper->run->tty ? expected[i].fds_tty : expected[i].fds))
                 break;
             expected[i].take(keeper, message, fds);
@@ -268,31 +264,30 @@ static void take_empty(struct keeper *keeper)
     keeper->result->empty_at = clock_us();
 }
 
-/* One message; false when there is no more to get from this socket. */
-static bool receive(struct keeper *keeper, struct loop_source *source)
+/* One message; false when there is no more to get. */
+static bool receive(struct keeper *keeper)
 {
-    enum from from = source == &keeper->init ? FROM_INIT : FROM_SPAWNER;
     int fds[PROTOCOL_FDS_MAX];
     struct message message;
     struct error error;
     size_t count;
-    int got = wire_receive(source->fd, &message, fds, &count, &error);
+    int got = wire_receive(keeper->init.fd, &message, fds, &count, &error);
 
     if (got == WIRE_NOTHING)
         return false;
     if (got == WIRE_CLOSED) {
-        source->fd = -1; /* the other socket or the death of PID 1 tells the rest */
+        keeper->init.fd = -1; /* the death of PID 1 tells the rest */
         return false;
     }
     if (got < 0) {
-        source->fd = -1;
+        keeper->init.fd = -1;
         error_while(&error, "the sandbox was ended");
         end_failed(keeper, &error);
         return false;
     }
     if (keeper->phase != PHASE_ENDING)
-        dispatch(keeper, from, &message, fds, count);
-    else if (from == FROM_INIT && message.kind == MESSAGE_EMPTY)
+        dispatch(keeper, &message, fds, count);
+    else if (message.kind == MESSAGE_EMPTY)
         take_empty(keeper);
     for (size_t i = 0; i < count; i++)
         own_close(&fds[i]);
@@ -304,15 +299,7 @@ static void init_ready(void *owner, short revents)
     struct keeper *keeper = owner;
 
     (void)revents;
-    receive(keeper, &keeper->init);
-}
-
-static void spawn_ready(void *owner, short revents)
-{
-    struct keeper *keeper = owner;
-
-    (void)revents;
-    receive(keeper, &keeper->spawn);
+    receive(keeper);
 }
 
 static void describe_death(struct keeper *keeper)
@@ -339,9 +326,7 @@ static void death_ready(void *owner, short revents)
     keeper->dead = true;
     keeper->death.fd = -1;
     /* What was said before the end still counts, and no more can come. */
-    while (keeper->phase != PHASE_ENDING && keeper->init.fd >= 0 && receive(keeper, &keeper->init))
-        ;
-    while (keeper->phase != PHASE_ENDING && keeper->spawn.fd >= 0 && receive(keeper, &keeper->spawn))
+    while (keeper->phase != PHASE_ENDING && keeper->init.fd >= 0 && receive(keeper))
         ;
     if (keeper->phase != PHASE_ENDING)
         describe_death(keeper);
@@ -354,9 +339,9 @@ static void stop_forward(void *owner, int number)
     struct keeper *keeper = owner;
     struct message message = { .kind = MESSAGE_SIGNAL, .pid = keeper->pid, .signal = number };
 
-    /* A spawner that does not read cannot keep us: what must end is ended by its pidfd. */
-    if (keeper->phase == PHASE_RUNNING && keeper->spawn.fd >= 0)
-        (void)wire_send(keeper->spawn.fd, &message, NULL, 0);
+    /* A PID 1 that does not read cannot keep us: what must end is ended by its pidfd. */
+    if (keeper->phase == PHASE_RUNNING && keeper->init.fd >= 0)
+        (void)wire_send(keeper->init.fd, &message, NULL, 0);
 }
 
 static void stop_kill(void *owner, int number)
@@ -450,8 +435,7 @@ static int begin(struct keeper *keeper, struct error *err)
 
     keeper->started = clock_us();
     (void)fcntl(box->init_fd, F_SETFL, O_RDWR | O_NONBLOCK);
-    (void)fcntl(box->spawn_fd, F_SETFL, O_RDWR | O_NONBLOCK);
-    int sent = start_send(box->spawn_fd, run, &pipes, err);
+    int sent = start_send(box->init_fd, run, &pipes, err);
 
     /* Relays come first in the loop: when a command has ended, its output is through before its
      * exit is read, and the run is over in that same turn. */
@@ -462,10 +446,8 @@ static int begin(struct keeper *keeper, struct error *err)
         open_output(keeper, &keeper->err, &keeper->filter_err, run->err, pipes.err);
     }
     keeper->init = (struct loop_source){ box->init_fd, POLLIN, init_ready, keeper };
-    keeper->spawn = (struct loop_source){ box->spawn_fd, POLLIN, spawn_ready, keeper };
     keeper->death = (struct loop_source){ box->pidfd, POLLIN, death_ready, keeper };
     loop_add(&keeper->loop, &keeper->init);
-    loop_add(&keeper->loop, &keeper->spawn);
     loop_add(&keeper->loop, &keeper->death);
     if (sent < 0)
         return -1;

@@ -20,6 +20,9 @@ struct keeper_run {
     uint64_t timeout_ms;     /* 0: none */
     int in, out, err;        /* the host's side, usually 0, 1, 2; -1: closed */
     uid_t pipe_owner;        /* who may open /dev/stdin and its like inside: the outside number of `uid` */
+    /* Called once, with `owner`, when the command runs; may be NULL.  A failure ends the run. */
+    int (*started)(void *owner, struct error *err);
+    void *owner;
     struct explain *explain; /* takes the listener of START_EXPLAIN, else NULL */
 };
 
@@ -28,7 +31,7 @@ struct keeper_run {
  * terminal is as it was.  -1 only for RESULT_FAILED, with `err` the same as result->error; the
  * result is filled in either way.
  *
- * READY of the init socket may still be unread: START waits in the socket until the spawner is there.
+ * The sandbox may still be setting itself up: START waits in the socket until PID 1 is there.
  *
  * When this returns every process of the sandbox is dead, but PID 1, our own, may still be on its
  * way out while the kernel takes the namespaces apart; box->pid is 0 if it was already reaped. */

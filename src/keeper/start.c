@@ -35,7 +35,7 @@ static uint32_t add_words(struct text *text, const char *const *words)
     return count;
 }
 
-/* The offset stays 0, so that the spawner may read or map it. */
+/* The offset stays 0, so that PID 1 may read or map it. */
 static int write_words(const struct text *text, struct error *err)
 {
     autoclose int fd = memfd_create("words", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
@@ -96,7 +96,7 @@ static void fill(struct message *message, const struct keeper_run *run, struct t
 {
     memset(message, 0, sizeof *message);
     message->kind = MESSAGE_START;
-    message->flags = run->flags | (run->tty ? START_TTY : 0);
+    message->flags = run->flags | START_LAST | (run->tty ? START_TTY : 0);
     message->uid = run->uid;
     message->gid = run->gid;
     text_add_bytes(words, run->cwd, strlen(run->cwd) + 1);
@@ -106,7 +106,7 @@ static void fill(struct message *message, const struct keeper_run *run, struct t
         say_size(run, message);
 }
 
-int start_send(int spawn_fd, const struct keeper_run *run, struct start_pipes *out_pipes, struct error *err)
+int start_send(int init_fd, const struct keeper_run *run, struct start_pipes *out_pipes, struct error *err)
 {
     __attribute__((cleanup(close_all))) int sent[SENT_MAX] = { -1, -1, -1, -1 };
     autotext struct text words = TEXT_NONE;
@@ -119,7 +119,7 @@ int start_send(int spawn_fd, const struct keeper_run *run, struct start_pipes *o
         return -1;
     if (!run->tty && make_pipes(out_pipes, sent, run, err) < 0)
         return -1;
-    if (wire_send(spawn_fd, &message, sent, run->tty ? 1 : SENT_MAX) < 0 && errno != EPIPE &&
+    if (wire_send(init_fd, &message, sent, run->tty ? 1 : SENT_MAX) < 0 && errno != EPIPE &&
         errno != ECONNRESET)
         return error_sys(err, "ask the sandbox to start the command");
     return 0;

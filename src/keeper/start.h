@@ -8,7 +8,7 @@ struct start_pipes {
     int in, out, err;
 };
 
-/* Sends START over the spawner's socket.  The pipes are new and belong to the caller; nothing of
- * the host's own descriptors goes in.  A spawner that is already gone is no error here: init
- * says why. */
-int start_send(int spawn_fd, const struct keeper_run *run, struct start_pipes *out_pipes, struct error *err);
+/* Sends START over init's socket.  The pipes are new and belong to the caller; nothing of
+ * the host's own descriptors goes in.  A PID 1 that is already gone is no error here:
+ * its death is. */
+int start_send(int init_fd, const struct keeper_run *run, struct start_pipes *out_pipes, struct error *err);

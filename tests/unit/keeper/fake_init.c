@@ -22,7 +22,7 @@
 
 struct world {
     enum fake fake;
-    int init, spawn, master;
+    int init, master;
     pid_t pid;
 };
 
@@ -86,44 +86,34 @@ static void violate(struct world *world)
 
     switch (world->fake) {
     case FAKE_UNKNOWN_KIND:
-        tell(world->spawn, (struct message){ .kind = 4711 }, NULL, 0);
+        tell(world->init, (struct message){ .kind = 4711 }, NULL, 0);
         break;
     case FAKE_SHORT:
-        send(world->spawn, "x", 1, MSG_NOSIGNAL);
-        break;
-    case FAKE_TWICE_READY:
-        tell(world->init, (struct message){ .kind = MESSAGE_READY }, NULL, 0);
+        send(world->init, "x", 1, MSG_NOSIGNAL);
         break;
     case FAKE_TWICE_STARTED:
-        tell(world->spawn, (struct message){ .kind = MESSAGE_STARTED, .pid = 77 }, NULL, 0);
+        tell(world->init, (struct message){ .kind = MESSAGE_STARTED, .pid = 77 }, NULL, 0);
         break;
     case FAKE_OTHER_PID:
         exited.pid++;
-        tell(world->spawn, exited, NULL, 0);
+        tell(world->init, exited, NULL, 0);
         break;
     case FAKE_BAD_STATUS:
         exited.status = 0x137f; /* stopped */
-        tell(world->spawn, exited, NULL, 0);
+        tell(world->init, exited, NULL, 0);
         break;
     case FAKE_DESCRIPTORS:
-        tell(world->spawn, exited, fds, 1);
+        tell(world->init, exited, fds, 1);
         break;
     case FAKE_MANY_DESCRIPTORS:
-        tell(world->init, (struct message){ .kind = MESSAGE_READY }, fds, PROTOCOL_FDS_MAX);
+        tell(world->init, (struct message){ .kind = MESSAGE_EXITED }, fds, PROTOCOL_FDS_MAX);
         break;
     case FAKE_LISTENER:
-        tell(world->spawn, (struct message){ .kind = MESSAGE_LISTENER }, fds, 1);
-        break;
-    case FAKE_WRONG_SOCKET:
-        tell(world->init, (struct message){ .kind = MESSAGE_STARTED, .pid = 3 }, NULL, 0);
+        tell(world->init, (struct message){ .kind = MESSAGE_LISTENER }, fds, 1);
         break;
     case FAKE_DIES:
         usleep(20000);
         _exit(3);
-    case FAKE_SPAWNER_DIES:
-        close(world->spawn);
-        world->spawn = -1;
-        break;
     case FAKE_HONEST:
     case FAKE_NOT_FOUND:
     case FAKE_SETUP_FAILED:
@@ -143,13 +133,13 @@ static void start(struct world *world, const struct message *message, const int 
     int other = STDIN_FILENO;
 
     if (world->fake == FAKE_NOT_FOUND) {
-        tell(world->spawn, failed, NULL, 0);
+        tell(world->init, failed, NULL, 0);
         return;
     }
     world->pid = fork();
     if (world->pid == 0)
         become(message, fds, terminal);
-    tell(world->spawn, (struct message){ .kind = MESSAGE_STARTED, .pid = world->pid },
+    tell(world->init, (struct message){ .kind = MESSAGE_STARTED, .pid = world->pid },
          world->fake == FAKE_NO_TERMINAL ? &other : &world->master, terminal >= 0);
     if (terminal >= 0) {
         close(terminal);
@@ -158,15 +148,29 @@ static void start(struct world *world, const struct message *message, const int 
     violate(world);
 }
 
-static void handle_spawn(struct world *world)
+static _Noreturn void end(struct world *world)
+{
+    if (world->fake == FAKE_DEAF)
+        pause();
+    if (world->pid > 0)
+        kill(-world->pid, SIGKILL);
+    while (wait(NULL) > 0)
+        ;
+    tell(world->init, (struct message){ .kind = MESSAGE_EMPTY }, NULL, 0);
+    _exit(0);
+}
+
+static void handle_message(struct world *world)
 {
     int fds[PROTOCOL_FDS_MAX];
     struct message message;
     struct error err;
     size_t count;
 
-    if (wire_receive(world->spawn, &message, fds, &count, &err) != WIRE_MESSAGE)
+    if (wire_receive(world->init, &message, fds, &count, &err) != WIRE_MESSAGE)
         _exit(0);
+    if (message.kind == MESSAGE_END)
+        end(world);
     if (message.kind == MESSAGE_START)
         start(world, &message, fds);
     else if (message.kind == MESSAGE_SIGNAL)
@@ -182,26 +186,16 @@ static void reap(struct world *world)
     pid_t pid;
 
     while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0)
-        if (pid == world->pid)
-            tell(world->spawn >= 0 ? world->spawn : world->init,
+        if (pid == world->pid) {
+            tell(world->init,
                  (struct message){ .kind = MESSAGE_EXITED,
                                    .pid = pid,
                                    .status = status,
                                    .user_us = (uint64_t)usage.ru_utime.tv_usec,
                                    .peak_kib = (uint64_t)usage.ru_maxrss },
                  NULL, 0);
-}
-
-static void handle_init(struct world *world)
-{
-    if (world->fake == FAKE_DEAF)
-        pause();
-    if (world->pid > 0)
-        kill(-world->pid, SIGKILL);
-    while (wait(NULL) > 0)
-        ;
-    tell(world->init, (struct message){ .kind = MESSAGE_EMPTY }, NULL, 0);
-    _exit(0);
+            end(world);
+        }
 }
 
 static _Noreturn void live(struct world *world)
@@ -220,42 +214,33 @@ static _Noreturn void live(struct world *world)
         tell(world->init, failed, NULL, 0);
         _exit(125);
     }
-    tell(world->init, (struct message){ .kind = MESSAGE_READY }, NULL, 0);
     for (;;) {
-        struct pollfd events[] = { { world->init, POLLIN, 0 },
-                                   { world->spawn, POLLIN, 0 },
-                                   { signals, POLLIN, 0 } };
+        struct pollfd events[] = { { world->init, POLLIN, 0 }, { signals, POLLIN, 0 } };
         struct signalfd_siginfo info;
 
-        if (poll(events, 3, -1) < 0)
+        if (poll(events, 2, -1) < 0)
             continue;
-        if (events[1].revents)
-            handle_spawn(world);
+        if (events[0].revents)
+            handle_message(world);
         while (read(signals, &info, sizeof info) > 0)
             ;
         reap(world);
-        if (events[0].revents)
-            handle_init(world);
     }
 }
 
 void fake_start(enum fake fake, struct box *out)
 {
-    int init[2], spawn[2];
+    int init[2];
 
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, init) < 0 ||
-        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, spawn) < 0)
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, init) < 0)
         abort();
     out->pid = fork();
     if (out->pid == 0) {
         close(init[0]);
-        close(spawn[0]);
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        live(&(struct world){ fake, init[1], spawn[1], -1, -1 });
+        live(&(struct world){ fake, init[1], -1, -1 });
     }
     close(init[1]);
-    close(spawn[1]);
     out->init_fd = init[0];
-    out->spawn_fd = spawn[0];
     out->pidfd = (int)syscall(SYS_pidfd_open, out->pid, 0);
 }

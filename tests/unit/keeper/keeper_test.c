@@ -32,7 +32,6 @@ static void close_box(struct box *box)
     }
     close(box->pidfd);
     close(box->init_fd);
-    close(box->spawn_fd);
 }
 
 /* Runs `script` in a shell; `with` may set more than that. */
@@ -114,13 +113,6 @@ static void a_failed_setup_is_125_with_its_reason(void **state)
     assert_int_equal(result.exit_code, 125);
     assert_int_equal(error.kind, ERROR_UNSUPPORTED);
     assert_contains(error.text, "mount something");
-}
-
-static void the_exit_is_known_though_the_spawner_died(void **state)
-{
-    (void)state;
-    assert_int_equal(run(FAKE_SPAWNER_DIES, "sleep 0.05; exit 5", plain()), 0);
-    assert_int_equal(result.exit_code, 5);
 }
 
 static void the_death_of_pid_1_is_an_error(void **state)
@@ -592,7 +584,6 @@ int main(void)
         cmocka_unit_test(a_signal_is_128_and_its_number),
         cmocka_unit_test(a_command_that_is_not_there_is_127),
         cmocka_unit_test(a_failed_setup_is_125_with_its_reason),
-        cmocka_unit_test(the_exit_is_known_though_the_spawner_died),
         cmocka_unit_test(the_death_of_pid_1_is_an_error),
         cmocka_unit_test(a_deaf_pid_1_is_killed),
         cmocka_unit_test(violations_end_the_sandbox_and_leave_nothing),
