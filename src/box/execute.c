@@ -54,14 +54,15 @@ static int open_parent(const struct executor *x, const char *path, const char **
     return open_inside(x, parent, O_DIRECTORY);
 }
 
-/* mkdir -p, one missing component after the other. */
-static int make_directories(const struct executor *x, const char *path, mode_t mode)
+/* Opens a directory, after mkdir -p, one missing component after the other, where it is missing. */
+static int open_directory(const struct executor *x, const char *path, mode_t mode)
 {
-    autofree char *part = text_copy(path);
-    autoclose int there = open_inside(x, path, O_DIRECTORY);
+    autofree char *part = NULL;
+    int there = open_inside(x, path, O_DIRECTORY);
 
     if (there >= 0)
-        return 0;
+        return there;
+    part = text_copy(path);
     for (char *end = part + 1;; *end++ = '/') {
         const char *name;
 
@@ -77,7 +78,7 @@ static int make_directories(const struct executor *x, const char *path, mode_t m
                 return -1;
         }
         if (last)
-            return 0;
+            return open_inside(x, path, O_DIRECTORY);
     }
 }
 
@@ -88,9 +89,9 @@ static int make_file(const struct executor *x, const char *path)
     const char *slash = strrchr(path, '/');
     autofree char *parent_path = text_format("%.*s", (int)(slash - path), path);
 
-    if (make_directories(x, *parent_path ? parent_path : "/", 0755) < 0)
-        return -1;
-    autoclose int parent = open_parent(x, path, &name);
+    autoclose int parent = open_directory(x, *parent_path ? parent_path : "/", 0755);
+
+    name = slash + 1;
     /* Never the image's own: it may be a link, or a FIFO that waits for somebody. */
     if (parent < 0 || (unlinkat(parent, name, 0) < 0 && errno != ENOENT))
         return -1;
@@ -122,17 +123,6 @@ static int remember(struct executor *x, const char *path, uint64_t flags)
     autoclose int fd = open_inside(x, path, 0);
 
     return remember_id(x, fd < 0 ? 0 : sys_mount_id(fd, ""), flags);
-}
-
-static int mount_at(struct executor *x, const struct step *step, const char *type, const char *options)
-{
-    autoclose int target = open_inside(x, step->target, 0);
-
-    if (target < 0)
-        return -1;
-    if (mount(type, sys_fd_path(target).text, type, step->flags, options) < 0)
-        return -1;
-    return remember(x, step->target, step->flags);
 }
 
 /* Opens the host directory or file of a tree and checks that it is still the one that was looked at. */
@@ -349,10 +339,8 @@ static int do_root(struct executor *x, const struct step *step, struct error *er
 
 static int do_tree(struct executor *x, const struct step *step, struct error *err)
 {
-    if (make_directories(x, step->target, 0755) < 0)
-        return error_sys(err, "make %s to mount on", step->target);
+    autoclose int target = open_directory(x, step->target, 0755);
 
-    autoclose int target = open_inside(x, step->target, O_DIRECTORY);
     if (target < 0)
         return error_sys(err, "open %s to mount on", step->target);
     if (mount_overlay(x, step, target, err) < 0)
@@ -388,16 +376,24 @@ static uint64_t mount_attributes(const struct step *step)
            (step->flags & MS_NOEXEC ? MOUNT_ATTR_NOEXEC : 0U);
 }
 
-/* What is at the target becomes a mount of itself, with the attributes of the step. */
+static bool may_be_missing(const struct step *step)
+{
+    return (step->mode & STEP_MODE_OPTIONAL) && (errno == ENOENT || errno == ENOTDIR);
+}
+
+/* What is at the target becomes a mount of itself, with the attributes of the step: now they hold
+ * for it alone. */
 static int seal(struct executor *x, const struct step *step, struct error *err)
 {
     autoclose int source = open_inside(x, step->target, 0), sealed = -1;
 
+    if (source < 0 && may_be_missing(step))
+        return 0;
     if (source < 0 || mount(sys_fd_path(source).text, sys_fd_path(source).text, NULL, MS_BIND, NULL) < 0)
         return error_sys(err, "bind %s", step->target);
     sealed = open_inside(x, step->target, 0);
     if (sealed < 0 || sys_mount_attr(sealed, mount_attributes(step), 0, -1) < 0 ||
-        remember(x, step->target, step->flags) < 0)
+        remember_id(x, sys_mount_id(sealed, ""), step->flags) < 0)
         return error_sys(err, "seal %s", step->target);
     return 0;
 }
@@ -418,11 +414,6 @@ static int do_file(struct executor *x, const struct step *step, struct error *er
     return tree->mode == TREE_RO ? seal(x, step, err) : 0;
 }
 
-static bool may_be_missing(const struct step *step)
-{
-    return (step->mode & STEP_MODE_OPTIONAL) && (errno == ENOENT || errno == ENOTDIR);
-}
-
 /* In place of what the image has under that name, which may be a link to anywhere. */
 static int do_text(struct executor *x, const struct step *step, struct error *err)
 {
@@ -441,25 +432,31 @@ static int do_text(struct executor *x, const struct step *step, struct error *er
 
 static int do_directory(struct executor *x, const struct step *step, struct error *err)
 {
-    return make_directories(x, step->target, step->mode) < 0 ? error_sys(err, "make %s", step->target) : 0;
+    autoclose int made = open_directory(x, step->target, step->mode);
+
+    return made < 0 ? error_sys(err, "make %s", step->target) : 0;
 }
 
+/* All links are in /dev. */
 static int do_link(struct executor *x, const struct step *step, struct error *err)
 {
-    const char *name;
-    autoclose int parent = open_parent(x, step->target, &name);
-
-    if (parent < 0 || symlinkat(step->source, parent, name) < 0)
+    if (symlinkat(step->source, x->dev, step->target + strlen("/dev/")) < 0)
         return error_sys(err, "link %s", step->target);
     return 0;
 }
 
 /* /proc, /dev, /sys and /run must be where they say they are, or one could land on another. */
-static bool is_link(const struct executor *x, const char *path)
+static int open_mount_point(const struct executor *x, const char *path)
 {
-    autoclose int fd = sys_openat2(x->root, path + 1, O_PATH, RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS);
+    int fd = sys_openat2(x->root, path + 1, O_PATH | O_DIRECTORY, RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS);
 
-    return fd < 0;
+    if (fd >= 0 || errno != ENOENT)
+        return fd;
+    autoclose int made = open_directory(x, path, 0755);
+
+    if (made < 0)
+        return -1;
+    return sys_openat2(x->root, path + 1, O_PATH | O_DIRECTORY, RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS);
 }
 
 static int do_mount(struct executor *x, const struct step *step, struct error *err)
@@ -470,16 +467,21 @@ static int do_mount(struct executor *x, const struct step *step, struct error *e
         [STEP_DEVPTS] = "devpts",
     };
 
-    if (make_directories(x, step->target, 0755) < 0)
-        return error_sys(err, "make %s to mount on", step->target);
-    if (is_link(x, step->target))
+    const char *type = types[step->kind];
+    autoclose int target = open_mount_point(x, step->target), made = -1;
+
+    if (target < 0 && (errno == ELOOP || errno == ENOTDIR))
         return error_set(err, ERROR_REFUSED, "%s of the image is a link; it must be a directory", step->target);
-    if (mount_at(x, step, types[step->kind], step->source) < 0)
-        return error_sys(err, "mount %s on %s", types[step->kind], step->target);
+    if (target < 0)
+        return error_sys(err, "make %s to mount on", step->target);
+    if (mount(type, sys_fd_path(target).text, type, step->flags, step->source) < 0 ||
+        (made = open_inside(x, step->target, O_DIRECTORY)) < 0 ||
+        remember_id(x, sys_mount_id(made, ""), step->flags) < 0)
+        return error_sys(err, "mount %s on %s", type, step->target);
     if (strcmp(step->target, "/proc") == 0)
-        x->proc = open_inside(x, step->target, O_DIRECTORY);
+        x->proc = steal_fd(&made);
     if (strcmp(step->target, "/dev") == 0)
-        x->dev = open_inside(x, step->target, O_DIRECTORY);
+        x->dev = steal_fd(&made);
     return 0;
 }
 
@@ -487,12 +489,12 @@ static int do_mount(struct executor *x, const struct step *step, struct error *e
 static int bind_mount(struct executor *x, const struct step *step, int source)
 {
     autoclose int copy = sys_open_tree(source, "", AT_EMPTY_PATH);
-    autoclose int target = open_inside(x, step->target, 0);
+    autoclose int target = open_directory(x, step->target, 0755);
 
     if (copy < 0 || target < 0 || sys_mount_attr(copy, mount_attributes(step), 0, -1) < 0 ||
         sys_move_mount(copy, target) < 0)
         return -1;
-    return remember(x, step->target, step->flags);
+    return remember_id(x, sys_mount_id(copy, ""), step->flags);
 }
 
 static int do_device(struct executor *x, const struct step *step, struct error *err)
@@ -528,13 +530,23 @@ static int do_sysfs(struct executor *x, const struct step *step, struct error *e
 
     if (source < 0)
         return may_be_missing(step) ? 0 : error_sys(err, "open %s", step->source);
-    if (make_directories(x, step->target, 0755) < 0 || bind_mount(x, step, source) < 0)
+    if (bind_mount(x, step, source) < 0)
         return error_sys(err, "show %s", step->source);
     return 0;
 }
 
 /* Masks and device nodes are many, so they go by the descriptor of the fresh /proc or /dev: nobody
  * but us has put anything there yet, and the last component is all there is to look up. */
+static int mask_directory(struct executor *x, const char *name, const char *target)
+{
+    if (x->nothing >= 0)
+        return mount(sys_fd_path(x->nothing).text, target, NULL, MS_BIND, NULL);
+    if (mount("tmpfs", target, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=4k,mode=755") < 0)
+        return -1;
+    x->nothing = openat(x->proc, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return x->nothing < 0 ? -1 : 0;
+}
+
 static int do_mask(struct executor *x, const struct step *step, struct error *err)
 {
     const char *name = step->target + strlen("/proc/");
@@ -547,22 +559,12 @@ static int do_mask(struct executor *x, const struct step *step, struct error *er
     if (!(status.st_mode & S_IRWXO))
         return 0; /* only the host's root may open it, and nobody inside is that */
     if (S_ISDIR(status.st_mode))
-        result =
-            mount("tmpfs", target, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=4k,mode=755");
+        result = mask_directory(x, name, target);
     else
         result = mount(sys_fd_path(x->null).text, target, NULL, MS_BIND, NULL);
-    if (result < 0 || remember_id(x, sys_mount_id(x->proc, name), 0) < 0)
+    if (result < 0 || remember_id(x, sys_mount_id(x->proc, name), S_ISDIR(status.st_mode) ? MS_RDONLY : 0) < 0)
         return error_sys(err, "hide %s", step->target);
     return 0;
-}
-
-static int do_seal(struct executor *x, const struct step *step, struct error *err)
-{
-    autoclose int there = open_inside(x, step->target, O_DIRECTORY);
-
-    if (there < 0)
-        return may_be_missing(step) ? 0 : error_sys(err, "open %s", step->target);
-    return seal(x, step, err);
 }
 
 static int do_readonly(struct executor *x, const struct step *step, struct error *err)
@@ -628,7 +630,7 @@ static int (*const doers[STEP_COUNT])(struct executor *, const struct step *, st
     [STEP_TEXT] = do_text,         [STEP_DIRECTORY] = do_directory, [STEP_LINK] = do_link,
     [STEP_PROC] = do_mount,        [STEP_TMPFS] = do_mount,         [STEP_DEVPTS] = do_mount,
     [STEP_DEVICE] = do_device,     [STEP_SYSFS] = do_sysfs,         [STEP_MASK] = do_mask,
-    [STEP_SEAL] = do_seal,         [STEP_READONLY] = do_readonly,   [STEP_KNOB] = do_knob,
+    [STEP_SEAL] = seal,         [STEP_READONLY] = do_readonly,   [STEP_KNOB] = do_knob,
     [STEP_LOOPBACK] = do_loopback, [STEP_HOSTNAME] = do_hostname,   [STEP_PIVOT] = do_pivot,
     [STEP_VERIFY] = do_verify,     [STEP_LANDLOCK] = do_landlock,
 };
@@ -655,10 +657,10 @@ static int do_left_out(struct executor *x, const struct step *step, struct error
 
     autoclose int source = open_source(tree, err), copy = -1, target = -1;
 
-    if (source < 0 || make_directories(x, step->target, 0755) < 0)
-        return error_sys(err, "open %s", tree->source);
+    if (source < 0)
+        return -1;
     copy = sys_open_tree(source, "", AT_EMPTY_PATH | AT_RECURSIVE);
-    target = open_inside(x, step->target, O_DIRECTORY);
+    target = open_directory(x, step->target, 0755);
     if (copy < 0 || target < 0 ||
         sys_mount_attr(copy, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, 0, needs_id_map(x, step) ? x->userns : -1) <
             0 ||
@@ -718,7 +720,7 @@ int executor_open(struct executor *x, struct error *err)
     autofree char *layers = text_format("%s/sandboxes/%s", x->state, x->id);
     autofree char *empty = text_format("%s/images/empty", x->state);
 
-    x->root = x->stage = x->landlock = -1;
+    x->root = x->stage = x->landlock = x->nothing = -1;
     x->layers = open(layers, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     x->empty = open(empty, O_PATH | O_DIRECTORY | O_CLOEXEC);
     x->null = open("/dev/null", O_PATH | O_NOFOLLOW | O_CLOEXEC);
@@ -750,7 +752,7 @@ int executor_prepare(struct executor *x, struct error *err)
 
 int executor_adopt(struct executor *x, struct error *err)
 {
-    x->landlock = -1;
+    x->landlock = x->nothing = -1;
     x->null = open("/dev/null", O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (x->root < 0 || x->null < 0)
         return error_sys(err, "take over the new root");

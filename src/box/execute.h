@@ -16,7 +16,8 @@ struct executor {
     int empty;               /* a directory that is always empty */
     int userns;              /* for id-mapping, -1 if trees are not */
     int *copies;             /* one a tree: its id-mapped copy, detached (executor_prepare) */
-    int null;                /* the host's /dev/null, for masks */
+    int null;                /* the host's /dev/null, for masks of files */
+    int nothing;             /* an empty read-only tmpfs, for masks of directories; -1: not made yet */
     int proc, dev;           /* /proc and /dev of the new root, once mounted */
     struct network *network; /* being made beside the steps */
     int landlock;            /* the ruleset, once made */

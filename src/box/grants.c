@@ -8,6 +8,7 @@
 #include "box/hide.h"
 #include "box/host.h"
 #include "box/place.h"
+#include "box/names.h"
 #include "box/toolroots.h"
 #include "box/tree.h"
 #include "spec/spec.h"
@@ -106,9 +107,7 @@ static int add_toolroot(const struct toolroot *row, const struct host *host, int
     autoplace struct place place = PLACE_NONE;
     bool absolute = row->path[0] == '/';
 
-    /* Most are missing, and asking whether a file is there costs half of opening it. */
-    if ((!absolute && home < 0) || faccessat(home, row->path, F_OK, 0) < 0 ||
-        place_open(absolute ? AT_FDCWD : home, row->path, &place) < 0)
+    if ((!absolute && home < 0) || place_open(absolute ? AT_FDCWD : home, row->path, &place) < 0)
         return 0;
     autofree char *target = absolute ? text_copy(row->path) : text_format("%s/%s", host->home, row->path);
 
@@ -123,14 +122,22 @@ static int add_toolroots(const struct spec *spec, const struct host *host, struc
                          struct error *err)
 {
     autoclose int home = strcmp(host->home, "/") == 0 ? -1 : open(host->home, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    struct names names = NAMES_NONE;
+    int result = 0;
 
-    for (size_t i = 0; i < toolroots_len; i++) {
-        bool wanted = toolroots[i].kind == TOOLROOT_TOOL ? spec->tools : spec->caches;
+    if (home >= 0 && (spec->tools || spec->caches))
+        names_read(home, &names);
+    for (size_t i = 0; i < toolroots_len && result == 0; i++) {
+        const struct toolroot *row = &toolroots[i];
+        bool wanted = row->kind == TOOLROOT_TOOL ? spec->tools : spec->caches;
 
-        if (wanted && add_toolroot(&toolroots[i], host, home, trees, err) < 0)
-            return error_while(err, "tools in %.200s", toolroots[i].path);
+        if (!wanted || (row->path[0] != '/' && !names_may_have(&names, row->path)))
+            continue;
+        if (add_toolroot(row, host, home, trees, err) < 0)
+            result = error_while(err, "tools in %.200s", row->path);
     }
-    return 0;
+    strings_free(&names.sorted);
+    return result;
 }
 
 /* --- what the owner named: what is not right is an error ------------------------------------ */

@@ -4,6 +4,7 @@
 #include "box/execute.h"
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "base/own.h"
 #include "base/text.h"
 
@@ -63,16 +64,20 @@ static int check_line(const struct executor *x, char *line, size_t *seen, struct
     return error_set(err, ERROR_REFUSED, "there is a mount at %s that is not in the plan", place);
 }
 
+enum { BUFFER = 32 << 10 };
+
 int verify_mounts(const struct executor *x, struct error *err)
 {
     FILE *lines = fopen("/proc/self/mountinfo", "re");
-    autofree char *line = NULL;
+    autofree char *line = NULL, *buffer = NULL;
     size_t room = 0;
     size_t seen = 0;
     int result = 0;
 
     if (!lines)
         return error_sys(err, "open /proc/self/mountinfo");
+    buffer = memory_zero(BUFFER);
+    setvbuf(lines, buffer, _IOFBF, BUFFER); /* of itself stdio would read it in kilobytes */
     while (result == 0 && getline(&line, &room, lines) > 0)
         result = check_line(x, line, &seen, err);
     fclose(lines);

@@ -73,12 +73,21 @@ static bool spec_flag_at(size_t index, struct option *out)
     return true;
 }
 
+static size_t spec_flag_count(void)
+{
+    static size_t count; /* 0: not counted yet */
+    struct option ignored;
+
+    if (count == 0)
+        while (spec_flag_at(count, &ignored))
+            count++;
+    return count;
+}
+
 bool option_at(const struct command *command, size_t index, struct option *out)
 {
-    size_t spec_flags = 0, rows = 0;
+    size_t spec_flags = command->spec ? spec_flag_count() : 0, rows = 0;
 
-    while (command->spec && spec_flag_at(spec_flags, out))
-        spec_flags++;
     if (index < spec_flags)
         return spec_flag_at(index, out);
     index -= spec_flags;
