@@ -11,7 +11,6 @@
 #include "base/text.h"
 #include "box/execute.h"
 #include "box/host.h"
-#include "box/network.h"
 #include "init/protocol.h"
 #include "init/wire.h"
 #include "sys/sys.h"
@@ -24,8 +23,10 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static _Noreturn void fail(const struct clone_context *context, const struct error *err)
@@ -51,8 +52,7 @@ static int map_own_ids(const struct ids *ids, struct error *err)
     return 0;
 }
 
-/* The state directory is closed to the ids inside: the root comes as a descriptor. */
-static int wait_for_go(int go, struct executor *x, struct error *err)
+static int wait_for_ids(int go, struct error *err)
 {
     struct message message;
     int fds[PROTOCOL_FDS_MAX];
@@ -60,7 +60,6 @@ static int wait_for_go(int go, struct executor *x, struct error *err)
 
     if (wire_receive(go, &message, fds, &count, err) != WIRE_MESSAGE)
         return error_set(err, ERROR_SYSTEM, "the keeper gave up");
-    x->root = count == 1 ? fds[0] : -1;
     return 0;
 }
 
@@ -74,18 +73,62 @@ static int become_inside_root(const struct ids *ids, struct error *err)
     return 0;
 }
 
-static int set_up(const struct clone_context *context, struct executor *x, struct error *err)
+/* Left to itself the scheduler often queues a new task behind us, though another processor is
+ * idle by the time that it could run. */
+static void run_elsewhere(pid_t pid)
+{
+    cpu_set_t allowed;
+    int here = sched_getcpu();
+
+    if (here < 0 || here >= CPU_SETSIZE || sched_getaffinity(0, sizeof allowed, &allowed) < 0)
+        return;
+    CPU_CLR((unsigned)here, &allowed);
+    if (CPU_COUNT(&allowed) > 0)
+        (void)sched_setaffinity(pid, sizeof allowed, &allowed);
+}
+
+/* The mounter of an ordinary user: a copy of us, which assembles the root while we do the rest. */
+static int fork_mounter(const struct clone_context *context, struct executor *x, struct error *err)
+{
+    int pair[2];
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return error_sys(err, "make sockets");
+    pid_t pid = fork();
+
+    if (pid < 0)
+        return error_sys(err, "fork the mounter");
+    if (pid == 0) {
+        close(pair[0]);
+        x->go = pair[1];
+        if (executor_mount(x, err) < 0)
+            fail(context, err);
+        _exit(0);
+    }
+    run_elsewhere(pid);
+    close(pair[1]);
+    x->go = pair[0];
+    return 0;
+}
+
+/* What root's mounter does with the host's rights an ordinary user's does with those of the clone. */
+static int begin(const struct clone_context *context, struct executor *x, struct error *err)
 {
     const struct ids *ids = &context->plan->ids;
 
-    if ((context->go >= 0 ? wait_for_go(context->go, x, err) : map_own_ids(ids, err)) < 0)
+    if ((context->go >= 0 ? wait_for_ids(context->go, err) : map_own_ids(ids, err)) < 0 ||
+        become_inside_root(ids, err) < 0)
         return -1;
-    if (become_inside_root(ids, err) < 0)
-        return -1;
-    if (ids->shifted ? executor_adopt(x, err) < 0
-                     : executor_open(x, err) < 0 || executor_run(x, BY_MOUNTER, err) < 0)
-        return -1;
-    return executor_run(x, BY_CLONE, err);
+    x->go = context->go;
+    return ids->shifted ? 0 : fork_mounter(context, x, err);
+}
+
+/* No process but us comes over: what is left of the mounter has the keeper's memory and all rights. */
+static int end_mounter(struct error *err)
+{
+    while (waitpid(-1, NULL, 0) > 0 || errno == EINTR)
+        continue;
+    return errno == ECHILD ? 0 : error_sys(err, "wait for the mounter");
 }
 
 /* What init keeps: to mount layers, to give commands their user, to take rights from them; and
@@ -156,20 +199,17 @@ void clone_main(const struct clone_context *context)
     struct executor x = {
         .plan = context->plan, .state = context->host->state, .id = context->id, .userns = -1
     };
-    struct network network = NETWORK_NONE;
     struct clone_context inside = *context;
     struct error err = { 0 };
     int program;
 
-    x.network = &network;
 #ifdef COVE_UNSAFE
     if (!(context->plan->start_flags & START_NO_SESSION))
 #endif
         leave_session(context->plan);
     umask(0);
-    if ((context->plan->namespaces & CLONE_NEWNET) && network_begin(&network, context->go < 0, &err) < 0)
-        fail(context, &err);
-    if (set_up(context, &x, &err) < 0 || keep_capabilities(&context->plan->ids, &err) < 0)
+    if (begin(context, &x, &err) < 0 || executor_clone(&x, &err) < 0 || end_mounter(&err) < 0 ||
+        keep_capabilities(&context->plan->ids, &err) < 0)
         fail(context, &err);
     if (arrange_descriptors(context, x.landlock, &program, &err) < 0)
         fail(context, &err);

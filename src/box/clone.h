@@ -11,8 +11,8 @@ struct clone_context {
     const char *id;
     int init_fd; /* its own end */
     int program; /* the sealed memfd of the init program */
-    /* Socket over which MESSAGE_GO comes when ids are mapped and, from the mounter with the root
-     * beside it, when that is assembled; -1: do both yourself. */
+    /* Socket over which MESSAGE_GO comes: when others have mapped our ids, and then from root's
+     * mounter (executor_mount); -1: neither. */
     int go;
 };
 

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "box/mounts.h"
 #include "box/network.h"
+#include "init/wire.h"
 #include "sys/sys.h"
 
 #include <errno.h>
@@ -310,6 +311,13 @@ static int mount_overlay(struct executor *x, const struct step *step, int target
     return 0;
 }
 
+static int tell(const struct executor *x, const int *fds, size_t count, struct error *err)
+{
+    struct message message = { .kind = MESSAGE_GO };
+
+    return wire_send(x->go, &message, fds, count) < 0 ? error_sys(err, "tell the clone") : 0;
+}
+
 /* The new root lies over the sandbox's own directory, or in the stage if there is one. */
 static int do_root(struct executor *x, const struct step *step, struct error *err)
 {
@@ -334,7 +342,7 @@ static int do_root(struct executor *x, const struct step *step, struct error *er
     x->root = openat(above, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (x->root < 0 || remember(x, "/", step->flags) < 0)
         return error_sys(err, "open the new root");
-    return 0;
+    return tell(x, &x->root, 1, err);
 }
 
 static int do_tree(struct executor *x, const struct step *step, struct error *err)
@@ -591,8 +599,40 @@ static int do_knob(struct executor *x, const struct step *step, struct error *er
 
 static int do_loopback(struct executor *x, const struct step *step, struct error *err)
 {
+    (void)x, (void)step;
+    return network_make(err);
+}
+
+/* Takes the mounter's mounts into the comparison. */
+static int adopt(struct executor *x, struct error *err)
+{
+    for (size_t i = 0; i < x->plan->steps.len; i++) {
+        const struct step *step = &x->plan->steps.items[i];
+        bool mounted = step->kind == STEP_ROOT || step->kind == STEP_TREE || step->kind == STEP_TMPFS ||
+                       (step->kind == STEP_FILE && (step->flags & MS_RDONLY));
+
+        if (step->by == BY_MOUNTER && mounted && remember(x, step->target, step->flags) < 0)
+            return error_sys(err, "look at %s", step->target);
+    }
+    return 0;
+}
+
+/* The root comes as a descriptor: for root, the state directory is closed to the ids inside. */
+static int do_await(struct executor *x, const struct step *step, struct error *err)
+{
+    struct message message;
+    int fds[PROTOCOL_FDS_MAX];
+    size_t count;
+
     (void)step;
-    return network_enter(x->network, err);
+    if (wire_receive(x->go, &message, fds, &count, err) != WIRE_MESSAGE)
+        return error_set(err, ERROR_SYSTEM, "the process that assembles the root died");
+    if (x->root >= 0)
+        return adopt(x, err);
+    if (count != 1)
+        return error_set(err, ERROR_SYSTEM, "the process that assembles the root sent none");
+    x->root = fds[0];
+    return 0;
 }
 
 static int do_hostname(struct executor *x, const struct step *step, struct error *err)
@@ -631,7 +671,7 @@ static int (*const doers[STEP_COUNT])(struct executor *, const struct step *, st
     [STEP_PROC] = do_mount,        [STEP_TMPFS] = do_mount,         [STEP_DEVPTS] = do_mount,
     [STEP_DEVICE] = do_device,     [STEP_SYSFS] = do_sysfs,         [STEP_MASK] = do_mask,
     [STEP_SEAL] = seal,         [STEP_READONLY] = do_readonly,   [STEP_KNOB] = do_knob,
-    [STEP_LOOPBACK] = do_loopback, [STEP_HOSTNAME] = do_hostname,   [STEP_PIVOT] = do_pivot,
+    [STEP_AWAIT] = do_await,       [STEP_LOOPBACK] = do_loopback, [STEP_HOSTNAME] = do_hostname,   [STEP_PIVOT] = do_pivot,
     [STEP_VERIFY] = do_verify,     [STEP_LANDLOCK] = do_landlock,
 };
 
@@ -690,7 +730,7 @@ static bool is_shortage(int number)
     return false;
 }
 
-int executor_run(struct executor *x, enum actor actor, struct error *err)
+static int run_steps(struct executor *x, enum actor actor, struct error *err)
 {
     for (size_t i = 0; i < x->plan->steps.len; i++) {
         const struct step *step = &x->plan->steps.items[i];
@@ -706,6 +746,15 @@ int executor_run(struct executor *x, enum actor actor, struct error *err)
     return 0;
 }
 
+int executor_clone(struct executor *x, struct error *err)
+{
+    x->root = x->landlock = x->nothing = -1;
+    x->null = open("/dev/null", O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (x->null < 0)
+        return error_sys(err, "open /dev/null");
+    return run_steps(x, BY_CLONE, err);
+}
+
 /* An own tmpfs over the sandbox's directory, in this mount namespace only. */
 static int open_stage(struct executor *x, const char *path, struct error *err)
 {
@@ -715,18 +764,24 @@ static int open_stage(struct executor *x, const char *path, struct error *err)
     return x->stage < 0 ? error_sys(err, "open the stage") : 0;
 }
 
-int executor_open(struct executor *x, struct error *err)
+static int open_all(struct executor *x, struct error *err)
 {
     autofree char *layers = text_format("%s/sandboxes/%s", x->state, x->id);
     autofree char *empty = text_format("%s/images/empty", x->state);
 
-    x->root = x->stage = x->landlock = x->nothing = -1;
+    x->root = x->stage = -1;
     x->layers = open(layers, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     x->empty = open(empty, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    x->null = open("/dev/null", O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    if (x->layers < 0 || x->empty < 0 || x->null < 0)
+    if (x->layers < 0 || x->empty < 0)
         return error_sys(err, "open the sandbox's directory");
     return x->userns >= 0 ? open_stage(x, layers, err) : 0;
+}
+
+int executor_mount(struct executor *x, struct error *err)
+{
+    if (open_all(x, err) < 0 || run_steps(x, BY_MOUNTER, err) < 0)
+        return -1;
+    return tell(x, NULL, 0, err);
 }
 
 int executor_prepare(struct executor *x, struct error *err)
@@ -746,23 +801,6 @@ int executor_prepare(struct executor *x, struct error *err)
             return error_sys(err, "copy the mount of %s", tree->source);
         if (map_ids(x, x->copies[step->tree], tree->source, err) < 0)
             return -1;
-    }
-    return 0;
-}
-
-int executor_adopt(struct executor *x, struct error *err)
-{
-    x->landlock = x->nothing = -1;
-    x->null = open("/dev/null", O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    if (x->root < 0 || x->null < 0)
-        return error_sys(err, "take over the new root");
-    for (size_t i = 0; i < x->plan->steps.len; i++) {
-        const struct step *step = &x->plan->steps.items[i];
-        bool mounted = step->kind == STEP_ROOT || step->kind == STEP_TREE ||
-                       (step->kind == STEP_FILE && (step->flags & MS_RDONLY));
-
-        if (step->by == BY_MOUNTER && mounted && remember(x, step->target, step->flags) < 0)
-            return error_sys(err, "look at %s", step->target);
     }
     return 0;
 }

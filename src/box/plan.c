@@ -111,6 +111,18 @@ static void plan_own_files(struct plan *plan, const struct host *host)
     add_at(plan, STEP_TEXT, "hostname", "/etc/hostname", name)->by = BY_MOUNTER;
 }
 
+/* Before the trees: a disk below /run/media is one. */
+static void plan_run(struct plan *plan)
+{
+    const struct ids *ids = &plan->ids;
+    autofree char *options = ids->shifted ? text_format("mode=755,size=64m,uid=%u,gid=%u", ids->base, ids->base)
+                                          : text_copy("mode=755,size=64m");
+    struct step *step = add_at(plan, STEP_TMPFS, "run", "/run", options);
+
+    step->by = BY_MOUNTER;
+    step->flags = MS_NOSUID | MS_NODEV;
+}
+
 /* The mounter's part: image, then the trees from the outside in, so that a tree inside another
  * one lies on top of it. */
 static void plan_trees(struct plan *plan, const struct host *host)
@@ -126,8 +138,10 @@ static void plan_trees(struct plan *plan, const struct host *host)
         step->flags = MS_NOSUID | MS_NODEV | (tree->mode == TREE_RO ? MS_RDONLY : 0);
         if (tree->mode == TREE_COW && !tree->file)
             step->layer = plan->layers++;
-        if (i == 0)
-            plan_own_files(plan, host);
+        if (i > 0)
+            continue;
+        plan_run(plan);
+        plan_own_files(plan, host);
     }
 }
 
@@ -253,15 +267,18 @@ static void plan_sys(struct plan *plan)
     add_at(plan, STEP_READONLY, "sys", "/sys", NULL)->flags = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC;
 }
 
+/* What needs no root comes first: the mounter is making it meanwhile.  What is mounted then has
+ * nothing to do with its trees, so that both can go on beside each other. */
 static void plan_clone(struct plan *plan)
 {
+    add_at(plan, STEP_LOOPBACK, "network", "lo", NULL);
+    add_at(plan, STEP_HOSTNAME, "hostname", plan->hostname, NULL);
+    add_at(plan, STEP_AWAIT, "root", "/", NULL);
     plan_proc(plan);
     plan_dev(plan);
     plan_sys(plan);
-    add_at(plan, STEP_TMPFS, "run", "/run", "mode=755,size=64m")->flags = MS_NOSUID | MS_NODEV;
     plan_proc_rest(plan);
-    add_at(plan, STEP_LOOPBACK, "network", "lo", NULL);
-    add_at(plan, STEP_HOSTNAME, "hostname", plan->hostname, NULL);
+    add_at(plan, STEP_AWAIT, "root", "all trees", NULL);
     add(plan, STEP_PIVOT, BY_CLONE, "pivot");
     add(plan, STEP_VERIFY, BY_CLONE, "verify");
     if (plan->landlock_abi > 0)

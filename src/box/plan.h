@@ -19,8 +19,8 @@ struct workspace;
 
 /* Who carries a step out.
  *   KEEPER  the process that clones, before or while it does
- *   MOUNTER assembles the root: for an ordinary user the clone itself; for root a helper that
- *           has the host's rights and only the new mount namespace
+ *   MOUNTER assembles the root, beside the clone: for an ordinary user a fork of the clone; for
+ *           root a helper that has the host's rights and only the new mount namespace
  *   CLONE   the clone, root of its own user namespace, before it becomes init
  *   COMMAND the child of PID 1, before it becomes the command */
 enum actor { BY_KEEPER, BY_MOUNTER, BY_CLONE, BY_COMMAND };
@@ -43,6 +43,7 @@ enum step_kind {
     STEP_SEAL,     /* a directory of /proc becomes a read-only mount of itself */
     STEP_READONLY, /* what is mounted at target cannot be changed any more */
     STEP_KNOB,     /* writes source to the file target of /proc/sys */
+    STEP_AWAIT, /* until the mounter has made the root, or all of it */
     STEP_LOOPBACK,
     STEP_HOSTNAME,
     STEP_PIVOT,

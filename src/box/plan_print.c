@@ -33,6 +33,7 @@ static const struct {
     [STEP_SEAL] = { "seal", "make a part of /proc read-only", "bind mounts and mount_setattr" },
     [STEP_READONLY] = { "readonly", "make a mount read-only", "mount_setattr" },
     [STEP_KNOB] = { "knob", "bound the user namespace", "/proc/sys/user" },
+    [STEP_AWAIT] = { "await", "wait for the mounter", "overlayfs" },
     [STEP_LOOPBACK] = { "loopback", "bring up loopback and nothing else", "network namespaces" },
     [STEP_HOSTNAME] = { "hostname", "set the host name", "UTS namespaces" },
     [STEP_PIVOT] = { "pivot", "leave the host's file system", "pivot_root" },

@@ -70,11 +70,11 @@ static int map_ids(const struct ids *ids, pid_t pid, struct error *err)
     return write_map(pid, "gid_map", ids->gids, ids->rows, err);
 }
 
-static int wake_clone(int go, const int *fds, size_t count, struct error *err)
+static int wake_clone(int go, struct error *err)
 {
     struct message message = { .kind = MESSAGE_GO };
 
-    return wire_send(go, &message, fds, count) < 0 ? error_sys(err, "wake the clone") : 0;
+    return wire_send(go, &message, NULL, 0) < 0 ? error_sys(err, "wake the clone") : 0;
 }
 
 static int enter_mounts(int namespace, struct error *err)
@@ -95,7 +95,9 @@ struct mounter {
 static int mounter_work(struct mounter *mounter, struct error *err)
 {
     const struct clone_context *context = mounter->context;
-    struct executor x = { .plan = context->plan, .state = context->host->state, .id = context->id };
+    struct executor x = {
+        .plan = context->plan, .state = context->host->state, .id = context->id, .go = mounter->go
+    };
     autofree char *mounts = text_format("/proc/%d/ns/mnt", mounter->pid);
     autofree char *users = text_format("/proc/%d/ns/user", mounter->pid);
     int namespace = open(mounts, O_RDONLY | O_CLOEXEC);
@@ -104,10 +106,9 @@ static int mounter_work(struct mounter *mounter, struct error *err)
     umask(0);
     if (namespace < 0 || x.userns < 0)
         return error_sys(err, "open the sandbox's namespaces");
-    if (executor_prepare(&x, err) < 0 || enter_mounts(namespace, err) < 0 || executor_open(&x, err) < 0 ||
-        executor_run(&x, BY_MOUNTER, err) < 0)
+    if (executor_prepare(&x, err) < 0 || enter_mounts(namespace, err) < 0)
         return -1;
-    return wake_clone(mounter->go, &x.root, 1, err);
+    return executor_mount(&x, err);
 }
 
 static int mounter_main(void *argument)
@@ -144,9 +145,9 @@ static int finish_from_outside(const struct clone_context *context, pid_t pid, i
 {
     if (map_ids(&context->plan->ids, pid, err) < 0)
         return error_while(err, "map ids");
-    if (context->plan->ids.shifted)
-        return run_mounter(context, pid, go, err);
-    return wake_clone(go, NULL, 0, err);
+    if (wake_clone(go, err) < 0)
+        return -1;
+    return context->plan->ids.shifted ? run_mounter(context, pid, go, err) : 0;
 }
 
 struct pairs {
