@@ -73,22 +73,49 @@ static int become_inside_root(const struct ids *ids, struct error *err)
     return 0;
 }
 
-/* Left to itself the scheduler often queues a new task behind us, though another processor is
- * idle by the time that it could run. */
-static void run_elsewhere(pid_t pid)
-{
+/* Clone and mounter on two processors.  Left to itself the scheduler queues a new task behind us,
+ * and wakes us on the processor of who sends us a message, though another one is idle. */
+struct processors {
     cpu_set_t allowed;
-    int here = sched_getcpu();
+    int here; /* -1: they are not parted */
+};
 
-    if (here < 0 || here >= CPU_SETSIZE || sched_getaffinity(0, sizeof allowed, &allowed) < 0)
+static void part_from_mounter(struct processors *processors)
+{
+    cpu_set_t only;
+
+    processors->here = sched_getcpu();
+    if (processors->here < 0 || processors->here >= CPU_SETSIZE ||
+        sched_getaffinity(0, sizeof processors->allowed, &processors->allowed) < 0 ||
+        CPU_COUNT(&processors->allowed) < 2) {
+        processors->here = -1;
         return;
-    CPU_CLR((unsigned)here, &allowed);
-    if (CPU_COUNT(&allowed) > 0)
-        (void)sched_setaffinity(pid, sizeof allowed, &allowed);
+    }
+    CPU_ZERO(&only);
+    CPU_SET((unsigned)processors->here, &only);
+    (void)sched_setaffinity(0, sizeof only, &only);
+}
+
+static void move_away(const struct processors *processors, pid_t pid)
+{
+    cpu_set_t others = processors->allowed;
+
+    if (processors->here < 0)
+        return;
+    CPU_CLR((unsigned)processors->here, &others);
+    (void)sched_setaffinity(pid, sizeof others, &others);
+}
+
+static int take_all(const struct processors *processors, struct error *err)
+{
+    if (processors->here >= 0 && sched_setaffinity(0, sizeof processors->allowed, &processors->allowed) < 0)
+        return error_sys(err, "take all processors again");
+    return 0;
 }
 
 /* The mounter of an ordinary user: a copy of us, which assembles the root while we do the rest. */
-static int fork_mounter(const struct clone_context *context, struct executor *x, struct error *err)
+static int fork_mounter(const struct clone_context *context, const struct processors *processors,
+                        struct executor *x, struct error *err)
 {
     int pair[2];
 
@@ -105,14 +132,15 @@ static int fork_mounter(const struct clone_context *context, struct executor *x,
             fail(context, err);
         _exit(0);
     }
-    run_elsewhere(pid);
+    move_away(processors, pid);
     close(pair[1]);
     x->go = pair[0];
     return 0;
 }
 
 /* What root's mounter does with the host's rights an ordinary user's does with those of the clone. */
-static int begin(const struct clone_context *context, struct executor *x, struct error *err)
+static int begin(const struct clone_context *context, struct processors *processors, struct executor *x,
+                 struct error *err)
 {
     const struct ids *ids = &context->plan->ids;
 
@@ -120,7 +148,8 @@ static int begin(const struct clone_context *context, struct executor *x, struct
         become_inside_root(ids, err) < 0)
         return -1;
     x->go = context->go;
-    return ids->shifted ? 0 : fork_mounter(context, x, err);
+    part_from_mounter(processors);
+    return ids->shifted ? 0 : fork_mounter(context, processors, x, err);
 }
 
 /* No process but us comes over: what is left of the mounter has the keeper's memory and all rights. */
@@ -200,6 +229,7 @@ void clone_main(const struct clone_context *context)
         .plan = context->plan, .state = context->host->state, .id = context->id, .userns = -1
     };
     struct clone_context inside = *context;
+    struct processors processors;
     struct error err = { 0 };
     int program;
 
@@ -208,8 +238,8 @@ void clone_main(const struct clone_context *context)
 #endif
         leave_session(context->plan);
     umask(0);
-    if (begin(context, &x, &err) < 0 || executor_clone(&x, &err) < 0 || end_mounter(&err) < 0 ||
-        keep_capabilities(&context->plan->ids, &err) < 0)
+    if (begin(context, &processors, &x, &err) < 0 || executor_clone(&x, &err) < 0 || end_mounter(&err) < 0 ||
+        take_all(&processors, &err) < 0 || keep_capabilities(&context->plan->ids, &err) < 0)
         fail(context, &err);
     if (arrange_descriptors(context, x.landlock, &program, &err) < 0)
         fail(context, &err);

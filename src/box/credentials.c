@@ -303,9 +303,9 @@ static const char *find_own(const struct host *host, const char *path)
         return "a home directory";
     if (has_home(host) && path_within(host->home, path))
         return "where your home directory is";
-    if (path_within(path, host->state) || path_within(path, host->runtime))
+    if (path_within(path, host->state))
         return "where Cove keeps the state of sandboxes";
-    if (path_within(host->state, path) || path_within(host->runtime, path))
+    if (path_within(host->state, path))
         return "a directory that holds the state of Cove's sandboxes";
     return NULL;
 }

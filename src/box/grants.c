@@ -38,8 +38,7 @@ static bool is_usable(const struct host *host, const struct place *place, const 
     if (moved && (!leads_somewhere_known(host, place->path) || credentials_around(host, place->path)))
         return false;
     return !path_within(host->home, place->path) && !path_within(host->state, place->path) &&
-           !path_within(place->path, host->state) && !path_within(host->runtime, place->path) &&
-           !path_within(place->path, host->runtime);
+           !path_within(place->path, host->state);
 }
 
 /* Whether the trees that are there make this one superfluous or wrong: one inside the workspace

@@ -129,26 +129,14 @@ static char *choose_state(const struct host *host)
     return text_format("%s/.local/state/cove", strcmp(host->home, "/") == 0 ? "" : host->home);
 }
 
-static char *choose_runtime(const struct host *host)
-{
-    const char *runtime = absolute("XDG_RUNTIME_DIR");
-
-    if (host->root)
-        return text_copy("/run/cove");
-    return runtime ? text_format("%s/cove", runtime) : text_format("%s/run", host->state);
-}
-
 static int read_directories(struct host *host, struct error *err)
 {
-    autofree char *state = choose_state(host), *runtime = NULL;
+    autofree char *state = choose_state(host);
 
     if (*state != '/')
         return error_set(err, ERROR_INVALID, "COVE_HOME is '%.200s': it must be an absolute path", state);
     if (!(host->state = private_dir_find(state, err)))
         return error_while(err, "state directory");
-    runtime = choose_runtime(host);
-    if (!(host->runtime = private_dir_find(runtime, err)))
-        return error_while(err, "runtime directory");
     return 0;
 }
 
@@ -172,15 +160,10 @@ void host_free(struct host *host)
     free(host->shell);
     free(host->cwd);
     free(host->state);
-    free(host->runtime);
     *host = (struct host){ 0 };
 }
 
-int host_make_directories(const struct host *host, struct error *err)
+int host_make_directory(const struct host *host, struct error *err)
 {
-    if (private_dir_make(host->state, err) < 0)
-        return error_while(err, "state directory");
-    if (private_dir_make(host->runtime, err) < 0)
-        return error_while(err, "runtime directory");
-    return 0;
+    return private_dir_make(host->state, err) < 0 ? error_while(err, "state directory") : 0;
 }

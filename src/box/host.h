@@ -6,7 +6,7 @@
 struct error;
 
 /* Who runs Cove on what: read once at start, never changed.  Paths are absolute with every
- * symbolic link resolved (of `state` and `runtime` as far as they exist). */
+ * symbolic link resolved (of `state` as far as it exists). */
 struct host {
     uid_t uid;
     gid_t gid;
@@ -15,7 +15,6 @@ struct host {
     char *shell;
     char *cwd;
     char *state;    /* $COVE_HOME, /var/lib/cove or $XDG_STATE_HOME/cove */
-    char *runtime;  /* the runtime directory */
     bool root;      /* by ability: may map a range of ids and id-map mounts; not by uid 0 */
     char **environ; /* borrowed */
 };
@@ -27,6 +26,6 @@ struct host {
 int host_read(struct host *host, struct error *err);
 void host_free(struct host *host);
 
-/* Makes the state and the runtime directory, 0700, with the directories above them; refuses what
- * is there already if it is somebody else's or open to others. */
-int host_make_directories(const struct host *host, struct error *err);
+/* Makes the state directory, 0700, with the directories above it; refuses what is there already if
+ * it is somebody else's or open to others. */
+int host_make_directory(const struct host *host, struct error *err);

@@ -45,7 +45,7 @@ static int open_images(const struct host *host, struct error *err)
     autoclose int fd = -1;
     struct stat found;
 
-    if (host_make_directories(host, err) < 0)
+    if (host_make_directory(host, err) < 0)
         return -1;
     if (mkdir(path, 0700) < 0 && errno != EEXIST)
         return error_sys(err, "make %.200s", path);
@@ -84,26 +84,61 @@ static bool was_checked_lately(const struct stat *stamp)
     return stamp->st_mtim.tv_sec <= now.tv_sec && stamp->st_mtim.tv_sec > now.tv_sec - LATELY_S;
 }
 
-/* The stamp begins with the identity and its NUL. */
-static bool is_fresh(int image, const struct text *identity, int etc)
+bool image_check_holds(const struct image_check *check)
 {
-    autoclose int fd = openat(image, "stamp", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (!check->sources)
+        return true; /* was looked at */
+    if (!etcfiles_unchanged(check->etc, check->sources, check->len, check->all))
+        return false;
+    if (check->all)
+        (void)futimens(check->stamp, NULL);
+    return true;
+}
+
+void image_check_free(struct image_check *check)
+{
+    own_close(&check->etc);
+    own_close(&check->stamp);
+    free(check->sources);
+    *check = IMAGE_CHECK_NONE;
+}
+
+/* The stamp begins with the identity and its NUL. */
+static bool read_check(int image, const struct text *identity, struct image_check *out)
+{
     size_t skip = identity->len + 1;
+    autofree char *stamp = NULL;
     struct stat found;
 
-    if (fd < 0 || fstat(fd, &found) < 0 || found.st_size > STAMP_MAX || (size_t)found.st_size <= skip)
+    out->stamp = openat(image, "stamp", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (out->stamp < 0 || fstat(out->stamp, &found) < 0 || found.st_size > STAMP_MAX ||
+        (size_t)found.st_size <= skip)
         return false;
-
-    size_t len = (size_t)found.st_size;
-    autofree char *stamp = memory_resize(NULL, len);
-    bool all = !was_checked_lately(&found);
-
-    if (read(fd, stamp, len) != (ssize_t)len || memcmp(stamp, text_string(identity), skip) != 0 ||
-        !etcfiles_unchanged(etc, stamp + skip, len - skip, all))
+    stamp = memory_resize(NULL, (size_t)found.st_size);
+    if (read(out->stamp, stamp, (size_t)found.st_size) != found.st_size ||
+        memcmp(stamp, text_string(identity), skip) != 0)
         return false;
-    if (all)
-        (void)futimens(fd, NULL);
+    out->len = (size_t)found.st_size - skip;
+    memmove(stamp, stamp + skip, out->len);
+    out->sources = steal_ptr(&stamp);
+    out->all = !was_checked_lately(&found);
     return true;
+}
+
+static bool is_fresh(int image, const struct text *identity, int etc, struct image_check *later)
+{
+    struct image_check check = IMAGE_CHECK_NONE;
+    bool fresh = read_check(image, identity, &check);
+
+    check.etc = fresh ? fcntl(etc, F_DUPFD_CLOEXEC, 0) : -1;
+    if (fresh && later && check.etc >= 0) {
+        image_check_free(later);
+        *later = check;
+        return true;
+    }
+    fresh = fresh && check.etc >= 0 && image_check_holds(&check);
+    image_check_free(&check);
+    return fresh;
 }
 
 /* The lock lives as long as the process, and its children inherit it: a sandbox may still look up
@@ -117,7 +152,8 @@ static void hold(int *image)
 }
 
 /* Finds the current image if it is still right and holds it; false if one has to be made. */
-static bool use_current(int images, const struct text *identity, int etc, char name[NAME_SIZE])
+static bool use_current(int images, const struct text *identity, int etc, struct image_check *later,
+                        char name[NAME_SIZE])
 {
     ssize_t len = readlinkat(images, "host", name, NAME_SIZE - 1);
 
@@ -128,7 +164,7 @@ static bool use_current(int images, const struct text *identity, int etc, char n
         return false;
 
     autoclose int image = lock_image(images, name);
-    if (image < 0 || !is_fresh(image, identity, etc))
+    if (image < 0 || !is_fresh(image, identity, etc, later))
         return false;
     hold(&image);
     return true;
@@ -293,7 +329,7 @@ static int renew(const struct host *host, const struct text *identity, int image
     return result;
 }
 
-int image_host_root(const struct host *host, char **out, struct error *err)
+int image_host_root(const struct host *host, struct image_check *later, char **out, struct error *err)
 {
     autoclose int images = open_images(host, err), etc = -1;
     autotext struct text identity = TEXT_NONE;
@@ -306,7 +342,7 @@ int image_host_root(const struct host *host, char **out, struct error *err)
         return error_sys(err, "open /etc");
     image_files_identity(host, &identity);
     for (int i = 0; i < TRIES; i++) {
-        if (use_current(images, &identity, etc, name)) {
+        if (use_current(images, &identity, etc, later, name)) {
             *out = text_format("%s/images/%s/root", host->state, name);
             return 0;
         }
@@ -347,13 +383,15 @@ int image_host_trees(const struct host *host, struct trees *trees, struct error 
     for (size_t i = 0; i < ARRAY_LEN(system_trees); i++) {
         autoplace struct place place = PLACE_NONE;
         const char *path = system_trees[i].path;
+        bool needed = system_trees[i].needed;
+        struct stat look;
         /* Where it is a link, the root of the image has the same link. */
-        bool there = place_open(AT_FDCWD, path, &place) == 0 && S_ISDIR(place.stat.st_mode) &&
-                     strcmp(place.path, path) == 0;
+        bool there = lstat(path, &look) == 0 && S_ISDIR(look.st_mode) &&
+                     place_open(AT_FDCWD, path, &place) == 0 && strcmp(place.path, path) == 0;
 
-        if (there && !is_empty(place.fd))
+        if (there && (needed || !is_empty(place.fd)))
             trees_add(trees, &place, path, mode, TREE_WHY_IMAGE);
-        else if (system_trees[i].needed)
+        else if (needed)
             return error_set(err, ERROR_UNSUPPORTED, "this machine has no %s to show inside; use --image DIR",
                              path);
     }

@@ -10,7 +10,6 @@
 #include "box/grants.h"
 #include "box/host.h"
 #include "box/image_dir.h"
-#include "box/image_host.h"
 #include "box/mounts.h"
 #include "box/workspace.h"
 #include "init/protocol.h"
@@ -342,7 +341,7 @@ static int plan_image(struct plan *plan, const struct spec *spec, const struct h
 
     autofree char *root = NULL;
 
-    if (image_host_root(host, &root, err) < 0)
+    if (image_host_root(host, &plan->image_check, &root, err) < 0)
         return error_while(err, "prepare the host image");
     if (image_dir_add(root, "image", host, &plan->trees, err) < 0 ||
         image_host_trees(host, &plan->trees, err) < 0)
@@ -384,7 +383,9 @@ static void move_trees(struct trees *from, struct trees *to)
 int plan_build(const struct spec *spec, const struct host *host, const struct workspace *workspace,
                struct trees *trees, struct plan *plan, struct error *err)
 {
-    *plan = (struct plan){ .hostname = text_copy(spec->hostname), .landlock_abi = sys_landlock_abi() };
+    *plan = (struct plan){ .hostname = text_copy(spec->hostname),
+                           .landlock_abi = sys_landlock_abi(),
+                           .image_check = IMAGE_CHECK_NONE };
     if (ids_choose(spec, host, &plan->ids, err) < 0)
         return -1;
     plan->start_flags = start_flags(spec, host, &plan->ids);
@@ -405,8 +406,34 @@ int plan_build(const struct spec *spec, const struct host *host, const struct wo
     return 0;
 }
 
+bool plan_holds(const struct plan *plan)
+{
+    return image_check_holds(&plan->image_check);
+}
+
+int plan_renew(struct plan *plan, const struct host *host, struct error *err)
+{
+    autofree char *root = NULL;
+    struct trees fresh = TREES_NONE;
+    struct tree old = plan->trees.items[0];
+
+    image_check_free(&plan->image_check);
+    if (image_host_root(host, NULL, &root, err) < 0 || image_dir_add(root, "image", host, &fresh, err) < 0)
+        return error_while(err, "prepare the host image");
+    plan->trees.items[0] = fresh.items[0];
+    fresh.items[0] = old;
+    trees_free(&fresh);
+    for (size_t i = 0; i < plan->steps.len; i++)
+        if (plan->steps.items[i].kind == STEP_ROOT) {
+            free(plan->steps.items[i].source);
+            plan->steps.items[i].source = text_copy(plan->trees.items[0].source);
+        }
+    return 0;
+}
+
 void plan_free(struct plan *plan)
 {
+    image_check_free(&plan->image_check);
     for (size_t i = 0; i < plan->steps.len; i++) {
         free(plan->steps.items[i].target);
         free(plan->steps.items[i].source);

@@ -5,6 +5,7 @@
  * out by a loop (execute.c). */
 
 #include "base/array.h"
+#include "box/image_host.h"
 #include "box/tree.h"
 
 #include <stdbool.h>
@@ -102,6 +103,7 @@ struct plan {
     uint32_t start_flags; /* protocol.h */
     int landlock_abi;
     bool host_image;
+    struct image_check image_check;
     const char *without; /* test builds only: guards that are left out, comma-separated */
 };
 
@@ -110,6 +112,11 @@ struct plan {
 int plan_build(const struct spec *spec, const struct host *host, const struct workspace *workspace,
                struct trees *trees, struct plan *plan, struct error *err);
 void plan_free(struct plan *plan);
+
+/* Whether the host image is still right.  Must be asked before a command runs; if it is not,
+ * plan_renew() takes a fresh one into the plan. */
+bool plan_holds(const struct plan *plan);
+int plan_renew(struct plan *plan, const struct host *host, struct error *err);
 
 /* One line a step, for people, or a JSON document. */
 void plan_print(const struct plan *plan, struct text *out);

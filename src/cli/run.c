@@ -150,19 +150,39 @@ static void hold_signals(int how)
     sigprocmask(how, &set, NULL);
 }
 
-static int contain(struct run *run, struct error *err)
+static int start_once(struct run *run, struct error *err)
 {
     const struct host *host = &run->context.host;
 
-    hold_signals(SIG_BLOCK);
     if (store_create(host->state, &run->dir, err) < 0)
         return -1;
     memcpy(run->id, run->dir.id, sizeof run->id);
-    clock_gettime(CLOCK_REALTIME, &run->started);
-    if (box_start(&run->plan, host, run->dir.id, &run->box, err) < 0) {
-        end_unguarded(run);
+    if (box_start(&run->plan, host, run->dir.id, &run->box, err) == 0)
+        return 0;
+    end_unguarded(run);
+    return -1;
+}
+
+/* While the sandbox sets itself up we look whether its image was still right; only then is it
+ * asked to start the command. */
+static int start_box(struct run *run, struct error *err)
+{
+    if (start_once(run, err) < 0)
         return -1;
-    }
+    if (plan_holds(&run->plan))
+        return 0;
+    end_unguarded(run);
+    if (plan_renew(&run->plan, &run->context.host, err) < 0)
+        return -1;
+    return start_once(run, err);
+}
+
+static int contain(struct run *run, struct error *err)
+{
+    hold_signals(SIG_BLOCK);
+    clock_gettime(CLOCK_REALTIME, &run->started);
+    if (start_box(run, err) < 0)
+        return -1;
     run->cloned_at = clock_us();
     start_explaining(run);
 
@@ -263,6 +283,9 @@ static int run_command(struct run *run, const struct command *command, int argc,
     if (make_plan(run, err) < 0)
         return -1;
     run->planned_at = clock_us();
+    if ((options->print_plan || options->dry_run) && !plan_holds(&run->plan) &&
+        plan_renew(&run->plan, &run->context.host, err) < 0)
+        return -1;
     if (options->print_plan)
         print_plan(run);
     if (options->print_plan || options->dry_run)

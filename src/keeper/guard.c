@@ -43,7 +43,13 @@ static _Noreturn void guard_main(int pidfd, int users, struct sandbox_dir dir)
     store_sweep(&dir);
     if (users >= 0)
         (void)setns(users, CLONE_NEWUSER);
-    (void)store_remove(&dir, &ignored); /* what fails is left to the next start's sweep */
+
+    struct sandbox_dir gone = dir;
+    int parent = fcntl(dir.parent, F_DUPFD_CLOEXEC, 0);
+
+    /* What fails is left to the next start's sweep. */
+    if (store_remove(&dir, &ignored) == 0 && users < 0)
+        store_make_spare(parent, gone.id);
     _exit(0);
 }
 

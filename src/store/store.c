@@ -1,5 +1,6 @@
 #include "store/store.h"
 
+#include "base/array.h"
 #include "base/error.h"
 #include "base/own.h"
 #include "base/text.h"
@@ -68,6 +69,30 @@ static int new_id(char id[ID_LENGTH + 1], struct error *err)
     return 0;
 }
 
+/* A directory with the layers that nearly every sandbox has: to make it takes longer than to rename
+ * it, and whoever ends a sandbox has the time. */
+static const char spare[] = ".spare";
+static const char *const usual_layers[] = { "u0", "w0", "u1", "w1" };
+
+void store_make_spare(int parent, const char *id)
+{
+    struct error ignored;
+    bool made = faccessat(parent, spare, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && mkdirat(parent, id, 0700) == 0;
+    autoclose int fd = made ? openat(parent, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+
+    for (size_t i = 0; fd >= 0 && i < ARRAY_LEN(usual_layers); i++)
+        made = mkdirat(fd, usual_layers[i], 0755) == 0 && made;
+    if (fd >= 0 && made && renameat2(parent, id, parent, spare, RENAME_NOREPLACE) == 0)
+        return;
+    if (fd >= 0)
+        (void)store_remove_tree(parent, id, &ignored);
+}
+
+static int take_directory(int parent, const char *id)
+{
+    return renameat(parent, spare, parent, id) == 0 ? 0 : mkdirat(parent, id, 0700);
+}
+
 int store_create(const char *state, struct sandbox_dir *out, struct error *err)
 {
     autoclose int base = open_state(state, err), parent = -1, fd = -1, images = -1, empty = -1;
@@ -83,12 +108,14 @@ int store_create(const char *state, struct sandbox_dir *out, struct error *err)
     /* While we hold this nobody sweeps: the directory exists for a moment before it is locked. */
     if (flock(parent, LOCK_SH) < 0)
         return error_sys(err, "lock the directory of sandboxes");
-    if (mkdirat(parent, dir.id, 0700) < 0)
+    if (take_directory(parent, dir.id) < 0)
         return error_sys(err, "make a sandbox directory in %s", state);
     fd = openat(parent, dir.id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        struct error ignored;
+
         error_sys(err, "lock the sandbox directory");
-        (void)unlinkat(parent, dir.id, AT_REMOVEDIR);
+        (void)store_remove_tree(parent, dir.id, &ignored);
         return -1;
     }
     (void)flock(parent, LOCK_UN);

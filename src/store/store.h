@@ -4,6 +4,7 @@
  *
  *   sandboxes/<id>/   u0 w0 u1 w1 ...  upper and work directories of the writable layers
  *                     m0 m1 ...        layers of white-outs that hide paths
+ *   sandboxes/.spare  the next one's, if there is time to make it
  *   images/empty      a directory that is always empty (the second lower of a read-only tree)
  *
  * A directory whose lock nobody holds belongs to a keeper that died: the next start removes it. */
@@ -28,6 +29,10 @@ int store_create(const char *state, struct sandbox_dir *out, struct error *err);
 
 /* Removes the sandbox with everything in it, whatever modes the payload left, and closes. */
 int store_remove(struct sandbox_dir *dir, struct error *err);
+
+/* Leaves a directory ready for the next store_create(), made under the name of a sandbox that is
+ * gone.  Best effort. */
+void store_make_spare(int parent, const char *id);
 
 /* Removes what dead keepers left.  Best effort: a failure is left to the next start. */
 void store_sweep(const struct sandbox_dir *own);

@@ -16,7 +16,7 @@ static char *root_of(struct world *world)
 {
     char *root = NULL;
 
-    if (image_host_root(&world->host, &root, &world->err) < 0)
+    if (image_host_root(&world->host, NULL, &root, &world->err) < 0)
         fail_msg("%s", world->err.text);
     return root;
 }
@@ -159,7 +159,7 @@ static void many_at_once_make_one_whole_image(void **state)
     for (int i = 0; i < STARTERS; i++)
         if (fork() == 0) {
             char *root = NULL;
-            bool whole = image_host_root(&world->host, &root, &world->err) == 0 && exists(root, "etc/passwd") &&
+            bool whole = image_host_root(&world->host, NULL, &root, &world->err) == 0 && exists(root, "etc/passwd") &&
                          exists(root, "etc/nsswitch.conf");
             _exit(whole ? 0 : 1);
         }
@@ -188,7 +188,7 @@ static void an_image_directory_of_somebody_else_is_refused(void **state)
     char *root = NULL;
 
     world_run(world, "mkdir -m 0777 state/images");
-    assert_int_equal(image_host_root(&world->host, &root, &world->err), -1);
+    assert_int_equal(image_host_root(&world->host, NULL, &root, &world->err), -1);
     assert_contains(world->err.text, "not ours alone");
 }
 

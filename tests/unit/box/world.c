@@ -35,7 +35,6 @@ int world_setup(void **state)
         .shell = text_copy("/bin/bash"),
         .cwd = text_copy(world->scratch->path),
         .state = text_copy(world_path(world, "state")),
-        .runtime = text_copy(world_path(world, "run")),
         .environ = environ,
     };
     world->spec = (struct spec){ .image = text_copy("host"), .directory = text_copy(".") };
