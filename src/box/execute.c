@@ -666,13 +666,13 @@ static int do_landlock(struct executor *x, const struct step *step, struct error
 }
 
 static int (*const doers[STEP_COUNT])(struct executor *, const struct step *, struct error *) = {
-    [STEP_ROOT] = do_root,         [STEP_TREE] = do_tree,           [STEP_FILE] = do_file,
-    [STEP_TEXT] = do_text,         [STEP_DIRECTORY] = do_directory, [STEP_LINK] = do_link,
-    [STEP_PROC] = do_mount,        [STEP_TMPFS] = do_mount,         [STEP_DEVPTS] = do_mount,
-    [STEP_DEVICE] = do_device,     [STEP_SYSFS] = do_sysfs,         [STEP_MASK] = do_mask,
-    [STEP_SEAL] = seal,         [STEP_READONLY] = do_readonly,   [STEP_KNOB] = do_knob,
-    [STEP_AWAIT] = do_await,       [STEP_LOOPBACK] = do_loopback, [STEP_HOSTNAME] = do_hostname,   [STEP_PIVOT] = do_pivot,
-    [STEP_VERIFY] = do_verify,     [STEP_LANDLOCK] = do_landlock,
+    [STEP_ROOT] = do_root,     [STEP_TREE] = do_tree,           [STEP_FILE] = do_file,
+    [STEP_TEXT] = do_text,     [STEP_DIRECTORY] = do_directory, [STEP_LINK] = do_link,
+    [STEP_PROC] = do_mount,    [STEP_TMPFS] = do_mount,         [STEP_DEVPTS] = do_mount,
+    [STEP_DEVICE] = do_device, [STEP_SYSFS] = do_sysfs,         [STEP_MASK] = do_mask,
+    [STEP_SEAL] = seal,        [STEP_READONLY] = do_readonly,   [STEP_KNOB] = do_knob,
+    [STEP_AWAIT] = do_await,   [STEP_LOOPBACK] = do_loopback,   [STEP_HOSTNAME] = do_hostname,
+    [STEP_PIVOT] = do_pivot,   [STEP_VERIFY] = do_verify,       [STEP_LANDLOCK] = do_landlock,
 };
 
 #ifdef COVE_UNSAFE

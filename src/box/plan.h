@@ -44,7 +44,7 @@ enum step_kind {
     STEP_SEAL,     /* a directory of /proc becomes a read-only mount of itself */
     STEP_READONLY, /* what is mounted at target cannot be changed any more */
     STEP_KNOB,     /* writes source to the file target of /proc/sys */
-    STEP_AWAIT, /* until the mounter has made the root, or all of it */
+    STEP_AWAIT,    /* until the mounter has made the root, or all of it */
     STEP_LOOPBACK,
     STEP_HOSTNAME,
     STEP_PIVOT,

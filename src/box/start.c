@@ -192,9 +192,7 @@ int box_start(const struct plan *plan, const struct host *host, const char *id, 
     if (program < 0)
         return error_sys(err, "make a memfd for the program of PID 1");
 
-    struct clone_context context = {
-        plan, host, id, pairs.init[1], program, outside ? pairs.go[0] : -1
-    };
+    struct clone_context context = { plan, host, id, pairs.init[1], program, outside ? pairs.go[0] : -1 };
 
     box.pid = sys_clone(plan->namespaces & ~(uint64_t)CLONE_NEWNET, &box.pidfd); /* that one: network.c */
     if (box.pid == 0) {

@@ -149,7 +149,7 @@ static bool domain_holds(void)
 /* With its rights still in hand, so that what it is refused is refused by the domain. */
 static void enter_domain(struct start *start)
 {
-    if (fcntl(PROTOCOL_LANDLOCK_FD, F_GETFD) < 0)
+    if (!start->domain)
         return; /* this kernel has no Landlock: the plan said so */
     if (syscall(SYS_landlock_restrict_self, PROTOCOL_LANDLOCK_FD, 0) < 0)
         fail(start, 125, "enter the Landlock domain");

@@ -17,12 +17,13 @@ struct start {
     char **argv, **envp;
     int stdio[3]; /* -1 with a terminal */
     int terminal; /* the pty's other side, -1 without */
+    bool domain;  /* there is a Landlock domain to enter: PROTOCOL_LANDLOCK_FD */
     int failed;   /* 125, 126 or 127 when it could not be started, and then why */
     struct error error;
 };
 
 /* Starts what START asks for and tells the keeper STARTED or FAILED; -1 if it does not run. */
-pid_t launch(const struct message *message, const int *fds, size_t count);
+pid_t launch(const struct message *message, bool domain, const int *fds, size_t count);
 
 /* In the child, in PID 1's memory: takes every right away that a command must not have, checks
  * that it is gone, and becomes the command.  A failure is left in `start`. */

@@ -170,10 +170,10 @@ static uint64_t now_us(void)
     return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
-pid_t launch(const struct message *message, const int *fds, size_t count)
+pid_t launch(const struct message *message, bool domain, const int *fds, size_t count)
 {
     uint64_t ready_us = now_us();
-    struct start start = { .message = *message, .stdio = { -1, -1, -1 }, .terminal = -1 };
+    struct start start = { .message = *message, .stdio = { -1, -1, -1 }, .terminal = -1, .domain = domain };
     bool terminal = message->flags & START_TTY;
     int master = -1;
     pid_t pid = -1;

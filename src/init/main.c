@@ -31,6 +31,7 @@
 /* Commands whose end somebody waits for; `last` is the one with which the sandbox ends. */
 enum { COMMANDS_MAX = 1024 };
 static pid_t commands[COMMANDS_MAX], last;
+static bool domain; /* there is one to enter */
 
 static bool commands_change(pid_t from, pid_t to)
 {
@@ -128,7 +129,7 @@ static void drain_signals(int fd)
 
 static void start_command(const struct message *message, const int *fds, size_t count)
 {
-    pid_t pid = launch(message, fds, count);
+    pid_t pid = launch(message, domain, fds, count);
 
     if (pid < 0)
         return;
@@ -171,7 +172,7 @@ static bool told_unfiltered(int words)
 int main(int argc, char **argv)
 {
     sigset_t all, child;
-    int made, signals;
+    int signals;
 
     sigfillset(&all);
     sigprocmask(SIG_BLOCK, &all, NULL);
@@ -180,13 +181,10 @@ int main(int argc, char **argv)
 
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
-    /* Out of the way of PROTOCOL_LANDLOCK_FD, which is free where the kernel has no Landlock. */
-    made = signalfd(-1, &child, SFD_NONBLOCK | SFD_CLOEXEC);
-    signals = fcntl(made, F_DUPFD_CLOEXEC, PROTOCOL_LANDLOCK_FD + 1);
+    domain = fcntl(PROTOCOL_LANDLOCK_FD, F_GETFD) >= 0; /* before another descriptor gets its number */
+    signals = signalfd(-1, &child, SFD_NONBLOCK | SFD_CLOEXEC);
     if (signals < 0)
         fail("make a signal descriptor");
-    close(made);
-
 
     for (;;) {
         struct pollfd events[] = { { .fd = PROTOCOL_INIT_FD, .events = POLLIN },

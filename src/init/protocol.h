@@ -19,15 +19,15 @@ enum {
 };
 
 enum message_kind {
-    MESSAGE_GO = 1,    /* keeper -> clone, while it sets up (box/clone.h) */
-    MESSAGE_START,     /* keeper -> init: descriptors: words, then stdin, stdout, stderr unless START_TTY */
-    MESSAGE_STARTED,   /* init -> keeper: pid, `ready_us`; with START_TTY one descriptor, the pty's master */
-    MESSAGE_FAILED,    /* init -> keeper: `error`, and `status` 125, 126 or 127 */
-    MESSAGE_EXITED,    /* init -> keeper: pid, `status` as wait(2) gives it, usage */
-    MESSAGE_SIGNAL,    /* keeper -> init: `signal` to the process group of pid */
-    MESSAGE_LISTENER,  /* a command -> keeper: one descriptor, its seccomp listener (START_EXPLAIN) */
-    MESSAGE_END,       /* keeper -> init: kill every process and exit */
-    MESSAGE_EMPTY,     /* init -> keeper, the last word: no process is left but PID 1, which exits now */
+    MESSAGE_GO = 1,   /* keeper -> clone, while it sets up (box/clone.h) */
+    MESSAGE_START,    /* keeper -> init: descriptors: words, then stdin, stdout, stderr unless START_TTY */
+    MESSAGE_STARTED,  /* init -> keeper: pid, `ready_us`; with START_TTY one descriptor, the pty's master */
+    MESSAGE_FAILED,   /* init -> keeper: `error`, and `status` 125, 126 or 127 */
+    MESSAGE_EXITED,   /* init -> keeper: pid, `status` as wait(2) gives it, usage */
+    MESSAGE_SIGNAL,   /* keeper -> init: `signal` to the process group of pid */
+    MESSAGE_LISTENER, /* a command -> keeper: one descriptor, its seccomp listener (START_EXPLAIN) */
+    MESSAGE_END,      /* keeper -> init: kill every process and exit */
+    MESSAGE_EMPTY,    /* init -> keeper, the last word: no process is left but PID 1, which exits now */
 };
 
 enum start_flags {

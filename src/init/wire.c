@@ -106,14 +106,13 @@ int wire_receive(int fd, struct message *message, int *fds, size_t *count, struc
     ssize_t got;
 
     *count = 0;
+    /* ECONNRESET: the other end died with something of ours unread.  The kernel says that once, before
+     * it gives what the other end had said. */
     do
         got = recvmsg(fd, &header, MSG_CMSG_CLOEXEC);
-    while (got < 0 && errno == EINTR);
+    while (got < 0 && (errno == EINTR || errno == ECONNRESET));
     if (got < 0 && errno == EAGAIN)
         return WIRE_NOTHING;
-    /* The other end died with something of ours unread. */
-    if (got < 0 && errno == ECONNRESET)
-        return WIRE_CLOSED;
     if (got < 0)
         return error_sys(err, "receive a message");
 

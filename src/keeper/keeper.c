@@ -50,6 +50,9 @@ enum { GIVE_UP_MS = 2000 };
 /* PID 1 is killed if it has not emptied the sandbox by then. */
 enum { EMPTY_MS = 2000 };
 
+/* A terminal that says nothing for this long after that, not even that it is at its end, is. */
+enum { DRAIN_MS = 500 };
+
 struct keeper {
     struct box *box;
     const struct keeper_run *run;
@@ -64,9 +67,9 @@ struct keeper {
     bool asked;        /* the command asked the terminal something ... */
     uint64_t asked_at; /* ... when this many bytes of input had come */
     enum phase phase;
-    bool empty, dead, listening, give_up; /* empty: no process but PID 1; dead: nor that */
-    int32_t pid;                                 /* as seen inside */
-    uint64_t started;                            /* monotonic, in microseconds */
+    bool empty, dead, listening, drained, give_up; /* empty: no process but PID 1; dead: nor that */
+    int32_t pid;                                   /* as seen inside */
+    uint64_t started;                              /* monotonic, in microseconds */
 };
 
 static bool ask_to_end(struct keeper *keeper)
@@ -455,14 +458,18 @@ static int begin(struct keeper *keeper, struct error *err)
                       &(struct stop_plan){ .tty = run->tty, .timeout_ms = run->timeout_ms }, err);
 }
 
-/* Once everything inside is dead, a pipe that gives nothing now gives nothing any more. */
+static bool is_quiet(const struct keeper *keeper)
+{
+    return keeper->empty || keeper->dead;
+}
+
+/* Once everything inside is dead, a pipe that gives nothing now gives nothing any more.  A terminal
+ * may: the kernel passes its bytes on by a worker.  It says when it is at its end. */
 static bool output_over(const struct keeper *keeper, struct relay *relay)
 {
-    bool quiet = keeper->empty || keeper->dead;
-
-    if (quiet && !relay->ended)
+    if (is_quiet(keeper) && !relay->ended)
         relay_pump(relay);
-    if (quiet && !relay->ended && relay->source.fd >= 0)
+    if (is_quiet(keeper) && !relay->ended && relay->source.fd >= 0 && (!keeper->run->tty || keeper->drained))
         relay_close(relay);
     return relay->ended;
 }
@@ -473,19 +480,20 @@ static bool over(struct keeper *keeper)
         return false;
     bool out = output_over(keeper, &keeper->out), err = output_over(keeper, &keeper->err);
 
-    return ((out && err) || keeper->give_up) && (keeper->empty || keeper->dead);
+    return ((out && err) || keeper->give_up) && is_quiet(keeper);
 }
 
 static int watch(struct keeper *keeper, struct error *err)
 {
     while (!over(keeper)) {
-        bool ending = keeper->phase == PHASE_ENDING && !keeper->empty && !keeper->dead;
-        int happened = loop_turn(&keeper->loop, ending ? EMPTY_MS : -1, err);
+        bool ending = keeper->phase == PHASE_ENDING && !is_quiet(keeper);
+        int happened = loop_turn(&keeper->loop, ending ? EMPTY_MS : is_quiet(keeper) ? DRAIN_MS : -1, err);
 
         if (happened < 0)
             return -1;
         if (happened == 0 && ending)
             sys_pidfd_kill(keeper->box->pidfd, SIGKILL);
+        keeper->drained = happened == 0 && is_quiet(keeper);
     }
     return 0;
 }

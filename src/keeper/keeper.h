@@ -13,13 +13,13 @@ struct explain;
 struct keeper_run {
     const char *const *argv, *const *envp;
     const char *cwd;
-    uint32_t uid, gid;       /* inside */
-    uint32_t flags;          /* enum start_flags; START_TTY is added by `tty` */
-    bool tty;                /* its standard input and output are a pty */
-    bool raw_terminal;       /* what it writes to the pty is not filtered (termfilter.h) */
-    uint64_t timeout_ms;     /* 0: none */
-    int in, out, err;        /* the host's side, usually 0, 1, 2; -1: closed */
-    uid_t pipe_owner;        /* who may open /dev/stdin and its like inside: the outside number of `uid` */
+    uint32_t uid, gid;   /* inside */
+    uint32_t flags;      /* enum start_flags; START_TTY is added by `tty` */
+    bool tty;            /* its standard input and output are a pty */
+    bool raw_terminal;   /* what it writes to the pty is not filtered (termfilter.h) */
+    uint64_t timeout_ms; /* 0: none */
+    int in, out, err;    /* the host's side, usually 0, 1, 2; -1: closed */
+    uid_t pipe_owner;    /* who may open /dev/stdin and its like inside: the outside number of `uid` */
     /* Called once, with `owner`, when the command runs; may be NULL.  A failure ends the run. */
     int (*started)(void *owner, struct error *err);
     void *owner;

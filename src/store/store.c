@@ -71,7 +71,7 @@ static int new_id(char id[ID_LENGTH + 1], struct error *err)
 
 /* A directory with the layers that nearly every sandbox has: to make it takes longer than to rename
  * it, and whoever ends a sandbox has the time. */
-static const char spare[] = ".spare";
+static const char spare[] = "../spare";
 static const char *const usual_layers[] = { "u0", "w0", "u1", "w1" };
 
 void store_make_spare(int parent, const char *id)

@@ -4,7 +4,7 @@
  *
  *   sandboxes/<id>/   u0 w0 u1 w1 ...  upper and work directories of the writable layers
  *                     m0 m1 ...        layers of white-outs that hide paths
- *   sandboxes/.spare  the next one's, if there is time to make it
+ *   spare             the next sandbox's directory, if there was time to make it
  *   images/empty      a directory that is always empty (the second lower of a read-only tree)
  *
  * A directory whose lock nobody holds belongs to a keeper that died: the next start removes it. */

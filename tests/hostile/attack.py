@@ -333,13 +333,19 @@ def traced(place, *options, env=None, calls="execve,execveat,openat,open,openat2
     log = place.dir / "trace"
     result = cove_with(place, [shutil.which("strace"), "-f", "-qq", "-y", "--pidns-translation", "-s", "300", "-o", log, "-e", f"trace={calls}"], "run", "--rm", *options, "--", "/usr/bin/true", env=env)
     equal(result.code, 0, repr(result))
-    lines, inside = [], set()
-    for line in log.read_text(errors="replace").splitlines():
+    lines, inside, seen, parents = [], set(), set(), {}
+    everything = log.read_text(errors="replace").splitlines()
+    for line in everything:  # the parent's line may be finished long after its child ran
+        child = re.search(r"(?:clone3?|v?fork)\b.* = (\d+)(?: /\* (\d+) in strace's PID NS \*/)?$", line)
+        if child:
+            parents[child[2] or child[1]] = line.split()[0]
+    for line in everything:
         pid = line.split()[0]
+        if pid not in seen and parents.get(pid) in inside:
+            inside.add(pid)
+        seen.add(pid)
         if pid not in inside:
             lines.append(line)
-        elif (child := re.search(r"(?:clone3?|v?fork)\b.* = (\d+)(?: /\* (\d+) in strace's PID NS \*/)?$", line)):
-            inside.add(child[2] or child[1])
         if "execveat(" in line or "pivot_root(" in line:
             inside.add(pid)
     return lines, result

@@ -131,15 +131,6 @@ def signals_stay_inside_and_do_not_end_init(place):
         decoy.wait()
 
 
-@test(id="IPC-04")
-def a_command_that_kills_its_spawner_still_ends_in_order(place):
-    report = attack(place, "kill-spawner", works=False)
-    equal(report.result.code, 42, repr(report))
-    if IDENTITY != "root":  # there init has a user of its own, and cannot be reached at all
-        control_fires("kill:0" in report.worked(), "the spawner was killed")
-    nothing_is_left(place)
-
-
 @test(id="IPC-05")
 def no_descriptor_can_be_sent_to_the_keeper(place):
     def descriptors(pid):

@@ -159,15 +159,15 @@ NS10_LAYERS = ("seccomp", "landlock", "capabilities", "dumpable")
 
 
 @test(id="NS-10")
-def init_and_spawner_cannot_be_touched(place):
+def init_cannot_be_touched(place):
     report = attack(place, "inits")
-    all_refused(report, "attacks on PID 1 and 2")
+    all_refused(report, "attacks on PID 1")
     for layer in NS10_LAYERS:
         loose = attack(place, "inits", without=layer)
         besides = [s for s in loose.chk if s.endswith(("kcmp", "prlimit"))] if layer == "seccomp" else ()
         all_refused(loose, f"without {layer}", besides=besides)
     control = attack(place, "inits", without=",".join(NS10_LAYERS))
-    control_fires({"spawner:seize", "spawner:open:mem", "spawner:open:environ", "spawner:pidfd_getfd"} <= set(control.worked()), control.chk)
+    control_fires({"init:seize", "init:open:mem", "init:open:environ", "init:pidfd_getfd"} <= set(control.worked()), control.chk)
 
 
 def watch_tasks(run, seconds, seen):
@@ -182,7 +182,7 @@ def watch_tasks(run, seconds, seen):
                 continue  # gone, or still our own code that sets the sandbox up
             inside = status["NSpid"].split()[-1]
             if "cove-init" in program:
-                # Init and spawner keep capabilities, and so does a fork of theirs until it has become the command.  All
+                # Init keeps capabilities, and so does a child of its until it has become the command.  All
                 # are filtered, except PID 1 for the instant in which it is alone and has not done it yet.
                 seen["init"] += 1
                 bad = [name for name, value in (("NoNewPrivs", "1"), ("Seccomp", "2")) if status[name] != value]

@@ -96,14 +96,13 @@ def links_of_processes_lead_nowhere_outside(place):
     links = report.say["link"]
     assert any("/exe -> " in link for link in links)
     equal(host_paths_in("\n".join(links), place), [], "host paths in links")
-    ours = [f"/proc/{line.split()[0]}/" for line in report.say["role"] if line.endswith((" init", " spawner"))]
-    equal(len(ours), 2, "init and spawner")
-    equal([link for link in links if link.startswith(tuple(ours))], [], "links of init and spawner")
+    ours = [f"/proc/{line.split()[0]}/" for line in report.say["role"] if line.endswith(" init")]
+    equal(len(ours), 1, "init")
+    equal([link for link in links if link.startswith(tuple(ours))], [], "links of init")
     visible = {int(pid) for pid in report.say["pid"]}
-    assert len(visible) == 3 and not visible & (peer_pids - set(range(20))), f"processes of others are visible: {visible}"
+    assert len(visible) == 2 and not visible & (peer_pids - set(range(20))), f"processes of others are visible: {visible}"
     loose = attack(place, "links", without=NS10_LAYERS)
-    spawner = [line.split()[0] for line in loose.say["role"] if line.endswith(" spawner")][0]
-    control_fires([link for link in loose.say["link"] if f"/proc/{spawner}/" in link], loose)
+    control_fires([link for link in loose.say["link"] if "/proc/1/" in link], loose)
     outside = attack_host(place, "links")
     control_fires(host_paths_in("\n".join(outside.say["link"]).replace(str(place.work), ""), place) or len(outside.say["pid"]) > 5, "on the host")
 
@@ -147,17 +146,17 @@ def there_are_no_cgroups_to_write_to(place):
 def our_programs_cannot_be_opened_from_inside(place):
     before = pathlib.Path(COVE).read_bytes()
     report = attack(place, "programs", "200")
-    assert {"init:hold", "spawner:hold"} <= set(report.chk), report
-    all_refused(report, "programs of init and spawner")
+    assert "init:hold" in report.chk, report
+    all_refused(report, "programs of init")
     # Whoever enters is looked at all the time, from a process that was there before.
     script = "./probe programs 3000 & w=$!; i=0; while [ $i -lt 100 ]; do ./probe pause-a-little; i=$((i+1)); done; kill $w 2>/dev/null; true"
     result = place.sh(script)
     equal(result.code, 0, repr(result))
-    opened = [line for line in result.text.splitlines() if line.startswith(("CHK init:", "CHK spawner:")) and line.endswith(" 0")]
+    opened = [line for line in result.text.splitlines() if line.startswith("CHK init:") and line.endswith(" 0")]
     equal(opened, [], "programs opened")
     equal(pathlib.Path(COVE).read_bytes() == before, True, "our program is unchanged")
     loose = attack(place, "programs", without=NS10_LAYERS)
-    control_fires("spawner:hold" in loose.worked(), loose.chk)
+    control_fires("init:hold" in loose.worked(), loose.chk)
     equal([step for step in loose.worked() if "write" in step], [], "even without those guards PID 1's program is sealed")
 
 

@@ -152,17 +152,6 @@ static int signals(int argc, char **argv)
     return 0;
 }
 
-/* Kills the process that started us; somebody else must report our end. */
-static int kill_spawner(int argc, char **argv)
-{
-    (void)argc, (void)argv;
-    for (int i = 0; i < 5; i++) {
-        chkf(kill(pid_of("spawner"), SIGKILL), "kill:%d", i);
-        usleep(50000);
-    }
-    return 42;
-}
-
 /* Sends as many descriptors as fit, with forged credentials, over everything that is open. */
 static int send_descriptors(int argc, char **argv)
 {
@@ -203,7 +192,6 @@ const struct attack ipc_attacks[] = {
     { "network", network },
     { "system-v", system_v },
     { "signals", signals },
-    { "kill-spawner", kill_spawner },
     { "send-descriptors", send_descriptors },
     { NULL, NULL },
 };

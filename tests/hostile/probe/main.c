@@ -64,36 +64,9 @@ void say_file(const char *key, const char *path)
 const char *role_of(int pid)
 {
     static char role[64];
-    char path[64];
-    FILE *file;
 
-    snprintf(path, sizeof path, "/proc/%d/comm", pid);
     snprintf(role, sizeof role, "%d", pid);
-    if (pid == 1)
-        return "init";
-    file = fopen(path, "re");
-    if (file && fgets(path, sizeof path, file) && strncmp(path, "cove-spawner", 12) == 0)
-        snprintf(role, sizeof role, "spawner");
-    if (file)
-        fclose(file);
-    return role;
-}
-
-static const char *sought;
-static int found;
-
-static void compare_role(int pid)
-{
-    if (strcmp(role_of(pid), sought) == 0)
-        found = pid;
-}
-
-int pid_of(const char *role)
-{
-    sought = role;
-    found = 0;
-    for_each_pid(compare_role);
-    return found;
+    return pid == 1 ? "init" : role;
 }
 
 void for_each_pid(void (*each)(int pid))

@@ -19,10 +19,8 @@ long call3(long number, long a, long b, long c);
 /* Prints a file as it is, each line after `SAY key`. */
 void say_file(const char *key, const char *path);
 
-/* "init", "spawner" or a number: what a process of the sandbox is.  They are told by their names,
- * which everybody may read. */
+/* "init" or a number: what a process of the sandbox is. */
 const char *role_of(int pid);
-int pid_of(const char *role); /* 0: there is none */
 
 /* Calls `each` for every process that can be seen. */
 void for_each_pid(void (*each)(int pid));

@@ -317,7 +317,6 @@ static int tracing(int argc, char **argv)
     kill(child, SIGKILL);
     waitpid(child, &status, 0);
     chk("init", ptrace(PTRACE_SEIZE, 1, 0, PTRACE_O_EXITKILL));
-    chk("spawner", ptrace(PTRACE_SEIZE, pid_of("spawner"), 0, PTRACE_O_EXITKILL));
     for (int i = 0; i < argc; i++)
         chkf(ptrace(PTRACE_SEIZE, atoi(argv[i]), 0, 0), "host:%s", argv[i]);
     return 0;
