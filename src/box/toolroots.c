@@ -12,7 +12,8 @@
 #define TOOL .kind = TOOLROOT_TOOL
 #define CACHE .kind = TOOLROOT_CACHE
 #define CONDA                                                                                                  \
-    .hide = { "/.condarc", "/condarc", "/condarc.d", "/pip.conf", "/envs/*/pip.conf", "/envs/*/etc/npmrc" }
+    .hide = { "/.condarc",        "/condarc",          "/condarc.d",      "/pip.conf",                         \
+              "/envs/*/pip.conf", "/envs/*/etc/npmrc", "/envs/*/.condarc" }
 
 const struct toolroot toolroots[] = {
     /* the whole machine's */
@@ -88,7 +89,7 @@ const struct toolroot toolroots[] = {
     { ".cache/uv", TREE_COW, CACHE },
     { ".cache/pypoetry", TREE_COW, CACHE },
     { ".cache/pdm", TREE_COW, CACHE },
-    { ".cache/pre-commit", TREE_COW, CACHE },
+    { ".cache/pre-commit", TREE_COW, CACHE, .hide = { "/*/.git/config" } },
 
     /* Rust, Go, C and others that compile */
     { ".rustup", TREE_RO, TOOL },

@@ -7,7 +7,7 @@
  * visible inside, and a listed one that is not installed costs one failed open. */
 enum toolroot_kind { TOOLROOT_TOOL, TOOLROOT_CACHE };
 
-enum { TOOLROOT_HIDE_MAX = 6 };
+enum { TOOLROOT_HIDE_MAX = 8 };
 
 struct toolroot {
     const char *path; /* below the home directory unless it begins with a slash */

@@ -9,6 +9,7 @@
 enum {
     ENQ = 0x05,
     BEL = 0x07,
+    SHIFT_OUT = 0x0e,
     CAN = 0x18,
     SUB = 0x1a,
     ESC = 0x1b,
@@ -37,6 +38,11 @@ static void put(struct out *out, const void *bytes, size_t len)
 {
     memcpy(out->at, bytes, len);
     out->at += len;
+}
+
+static void put_text(struct out *out, const char *text)
+{
+    put(out, text, strlen(text));
 }
 
 static void put_byte(struct out *out, unsigned char byte)
@@ -146,6 +152,10 @@ static const struct mode {
     bool exact, off_is_on; /* off_is_on: the mode is on by nature, and a program switches it off */
 } modes[] = {
     { 1, true, false },  /* cursor keys send other codes */
+    { 5, true, false },  /* black on white */
+    { 6, true, false },  /* lines are counted from the scrolling part */
+    { 7, true, true },   /* long lines go on in the next */
+    { 69, true, false }, /* left and right margins */
     { 9, false, false }, /* mouse: presses */
     { 25, true, true },  /* the cursor is seen */
     { 47, true, false }, /* alternate screen, three ways */
@@ -217,6 +227,28 @@ static bool keys(struct termfilter *filter, const struct csi *csi)
     return true;
 }
 
+static bool rendition(struct termfilter *filter, const struct csi *csi)
+{
+    if (csi->count != 1 || csi->numbers[0] != 0) /* a lone 0, or nothing, is plain text */
+        filter->look = true;
+    return true;
+}
+
+static bool region(struct termfilter *filter, const struct csi *csi)
+{
+    (void)csi;
+    filter->region = true;
+    return true;
+}
+
+static bool set_plain_modes(struct termfilter *filter, const struct csi *csi)
+{
+    for (size_t i = 0; i < csi->count && i < ARRAY_LEN(csi->numbers); i++)
+        if (csi->numbers[i] == 4)
+            filter->insert = csi->final == 'h';
+    return csi->count <= ARRAY_LEN(csi->numbers);
+}
+
 #define ANY 0xff
 
 /* The first row that fits decides; what fits none passes. */
@@ -224,22 +256,25 @@ static const struct {
     unsigned char final, private, middle;
     csi_rule *passes;
 } csi_rules[] = {
-    { 't', ANY, 0, window },    { 'i', ANY, ANY, never }, /* print */
+    { 't', ANY, 0, window },        { 'i', ANY, ANY, never }, /* print */
     { 'y', ANY, ANY, never }, /* checksum of the screen (it may show secrets); self-test */
     { ']', ANY, ANY, never }, /* Linux console: switch to another one, blank */
     { 'r', '?', ANY, never }, /* restore modes behind our back */
     { 'w', ANY, '$', never }, /* reports of the terminal's state */
-    { 'u', ANY, '$', never },   { 'u', ANY, '&', never },
+    { 'u', ANY, '$', never },       { 'u', ANY, '&', never },
     { 'p', ANY, '"', never }, /* conformance level, 8-bit controls */
-    { 'h', '?', 0, set_modes }, { 'l', '?', 0, set_modes },
-    { 'u', '>', 0, keyboard },  { 'u', '<', 0, keyboard },
-    { 'u', '=', 0, keyboard },  { 'u', '?', 0, asks },
-    { 'm', '>', 0, keys },      { 'm', '?', 0, asks },
-    { 'n', ANY, 0, asks },                               /* status, cursor position */
-    { 'c', ANY, 0, asks },                               /* what are you */
-    { 'q', '>', 0, asks },                               /* version */
-    { 'x', ANY, 0, asks },      { 'p', ANY, '$', asks }, /* is this mode on */
-    { '|', ANY, '#', asks },    { 'S', '?', 0, asks },   /* graphics: how many colours */
+    { 'h', '?', 0, set_modes },     { 'l', '?', 0, set_modes },
+    { 'u', '>', 0, keyboard },      { 'u', '<', 0, keyboard },
+    { 'u', '=', 0, keyboard },      { 'u', '?', 0, asks },
+    { 'h', 0, 0, set_plain_modes }, { 'l', 0, 0, set_plain_modes },
+    { 'm', 0, 0, rendition },       { 'r', 0, 0, region },
+    { 's', 0, 0, region }, /* margins, or the cursor is kept */
+    { 'm', '>', 0, keys },          { 'm', '?', 0, asks },
+    { 'n', ANY, 0, asks },                                   /* status, cursor position */
+    { 'c', ANY, 0, asks },                                   /* what are you */
+    { 'q', '>', 0, asks },                                   /* version */
+    { 'x', ANY, 0, asks },          { 'p', ANY, '$', asks }, /* is this mode on */
+    { '|', ANY, '#', asks },        { 'S', '?', 0, asks },   /* graphics: how many colours */
 };
 
 static void end_csi(struct termfilter *filter, struct out *out)
@@ -321,8 +356,10 @@ static bool osc_passes(struct termfilter *filter, const char *text)
     for (size_t i = 0; i < digits; i++)
         number = number * 10 + (unsigned)(text[i] - '0');
     rest += *rest == ';';
-    if (number == 8)
+    if (number == 8) {
+        filter->link = true;
         return link_passes(rest);
+    }
     if (number == 4 || number == 5 || (number >= 10 && number <= 19))
         return colour_passes(filter, number, rest);
     if (number == 104 || number == 105 || (number >= 110 && number <= 119))
@@ -430,6 +467,13 @@ static bool in_sequence(struct termfilter *filter, unsigned char byte, struct ou
     return true;
 }
 
+/* What a reset of the terminal does. */
+static void forget(struct termfilter *filter)
+{
+    filter->modes = filter->colours = filter->pushed = 0;
+    filter->look = filter->link = filter->region = filter->insert = false;
+}
+
 static bool in_escape(struct termfilter *filter, unsigned char byte, struct out *out)
 {
     bool done, again = !in_sequence(filter, byte, out, &done);
@@ -450,8 +494,10 @@ static bool in_escape(struct termfilter *filter, unsigned char byte, struct out 
     else {
         if (byte == 'Z')
             filter->asked++;
+        if (strchr("NOno|}~", byte)) /* other character sets */
+            filter->look = true;
         if (byte == 'c')
-            filter->modes = filter->colours = filter->pushed = 0;
+            forget(filter);
         if (byte == '=')
             filter->modes |= MODE_KEYPAD;
         if (byte == '>')
@@ -476,6 +522,7 @@ static bool in_middle(struct termfilter *filter, unsigned char byte, struct out 
         return true;
     bool utf8_on = filter->utf8 && filter->held_len == 3 && byte == 'G';
 
+    filter->look = filter->look || strchr("()*+-./$", filter->held[1]);
     if (filter->bad || strchr(" !", filter->held[1]) || (filter->held[1] == '%' && !utf8_on))
         enter(filter, GROUND);
     else
@@ -597,6 +644,7 @@ static void take(struct termfilter *filter, unsigned char byte, struct out *out)
 {
     if (byte == ENQ)
         return;
+    filter->look = filter->look || byte == SHIFT_OUT;
     if (byte == CAN || byte == SUB) {
         if (filter->state == SIXEL)
             put(out, "\033\\", 2);
@@ -652,18 +700,26 @@ size_t termfilter_end(struct termfilter *filter, unsigned char *to)
     struct out out = { to };
 
     if (filter->state == SIXEL)
-        put(&out, "\033\\", 2);
+        put_text(&out, "\033\\");
+    if (filter->look) /* plain text in the first character set */
+        put_text(&out, "\033[0m\017\033(B");
+    if (filter->link)
+        put_text(&out, "\033]8;;\033\\");
+    if (filter->insert)
+        put_text(&out, "\033[4l");
+    if (filter->region) /* takes the cursor home, so it is kept */
+        put_text(&out, "\0337\033[r\0338");
     for (size_t i = 0; i < ARRAY_LEN(modes); i++)
         if (filter->modes >> i & 1)
             put_numbered(&out, "[?", modes[i].number, modes[i].off_is_on ? "h" : "l");
     if (filter->pushed)
         put_numbered(&out, "[<", filter->pushed, "u");
     if (filter->modes & MODE_KEYBOARD)
-        put(&out, "\033[=0u", 5);
+        put_text(&out, "\033[=0u");
     if (filter->modes & MODE_KEYS)
-        put(&out, "\033[>4m", 5);
+        put_text(&out, "\033[>4m");
     if (filter->modes & MODE_KEYPAD)
-        put(&out, "\033>", 2);
+        put_text(&out, "\033>");
     for (unsigned number = 0; number < 20; number++)
         if (filter->colours >> number & 1)
             put_numbered(&out, "]", 100 + number, "\033\\");

@@ -38,6 +38,10 @@ struct termfilter {
     uint32_t modes;   /* switched on and to be switched off at the end, see termfilter.c */
     uint32_t colours; /* changed; bit n: the one that OSC n sets */
     uint32_t pushed;  /* key encodings of the kitty keyboard that were not popped */
+    bool look;        /* later text may look different: colours, character sets */
+    bool link;        /* later text may be part of a link */
+    bool region;      /* a part of the screen scrolls by itself */
+    bool insert;      /* text pushes other text away */
     unsigned asked;   /* requests that make the terminal answer */
 };
 
@@ -47,5 +51,6 @@ void termfilter_start(struct termfilter *filter, bool utf8);
 size_t termfilter_run(struct termfilter *filter, const unsigned char *from, size_t len, unsigned char *to);
 
 /* The program is gone: what puts the terminal back so that it is quiet (mouse and focus reports,
- * key encodings, alternate screen, colours).  At most TERMFILTER_END_MAX bytes. */
+ * key encodings, alternate screen, colours) and shows what is written next, our own summary, as it is.  At most
+ * TERMFILTER_END_MAX bytes. */
 size_t termfilter_end(struct termfilter *filter, unsigned char *to);

@@ -182,7 +182,16 @@ static void a_long_sequence_is_dropped_and_memory_is_bounded(void **state)
 static void what_was_switched_on_is_switched_off_at_the_end(void **state)
 {
     static const struct sample ends[] = {
-        { "text\033[1m", "" },
+        { "text\033[m\033[0mtext", "" },
+        { "hidden\033[8m", "\033[0m\017\033(B" },
+        { "lines\016", "\033[0m\017\033(B" },
+        { "lines\033(0", "\033[0m\017\033(B" },
+        { "\033]8;;https://example.org\alink", "\033]8;;\033\\" },
+        { "\033[4h", "\033[4l" },
+        { "\033[4h\033[4l", "" },
+        { "\033[2;5r", "\0337\033[r\0338" },
+        { "\033[?7l\033[?6h", "\033[?6l\033[?7h" },
+        { "\033[1;31m\033[2;5r\033c", "" },
         { "\033[?1049h\033[?25l", "\033[?25h\033[?1049l" },
         { "\033[?1049h\033[?25l\033[?25h\033[?1049l", "" },
         { "\033[?1000;1006h\033[?1000;1006l", "\033[?1000l\033[?1006l" },
