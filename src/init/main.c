@@ -71,6 +71,17 @@ static _Noreturn void fail(const char *what)
     _exit(125);
 }
 
+/* No core of anybody inside.  A limit of one byte, and only that, also keeps the kernel from
+ * starting the host's own handler (a pipe in core_pattern) on a process that its author has crashed
+ * on purpose.  It cannot be set where our own limit is 0 for good. */
+static void forbid_cores(void)
+{
+    const struct rlimit one_byte = { 1, 1 };
+
+    if (setrlimit(RLIMIT_CORE, &one_byte) < 0 && errno != EPERM)
+        fail("limit cores");
+}
+
 /* Everything below inherits this filter, so it refuses only what no process inside ever needs. */
 static void confine_self(bool unfiltered)
 {
@@ -81,6 +92,7 @@ static void confine_self(bool unfiltered)
         fail("become non-dumpable");
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         fail("set no-new-privileges");
+    forbid_cores();
     if (unfiltered)
         return;
     if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0)

@@ -36,6 +36,7 @@ enum rule {
     RULE_MKNOD,
     RULE_MKNODAT,
     RULE_PRLIMIT,
+    RULE_SETRLIMIT,
     RULE_PRCTL,
 };
 

@@ -2,11 +2,12 @@
 import errno
 import os
 import pathlib
+import resource
 import subprocess
 import time
 
 from attack import (COVE, IDENTITY, SOAK_SECONDS, Canaries, Running, all_refused, attack, attack_host, control_fires, equal, fingerprint, main,
-                    name_of, put_probe, steps_are, test, unchanged)
+                    name_of, put_probe, skip, steps_are, test, unchanged)
 
 NS10_LAYERS = "seccomp,landlock,capabilities,dumpable"
 
@@ -124,6 +125,24 @@ def a_crash_leaves_nothing_on_the_host(place):
         outside = attack_host(place, "crash")
         written = [p for p in place.work.iterdir() if p.name.startswith("core")] if outside.say["crash"][0].endswith("core 1") else ["forbidden"]
         control_fires(written, outside)
+
+
+def core_limits(place, **options):
+    """What the host sees of a probe that has tried to change its limit in every way."""
+    with Running(place, "core-limits", **options) as running:
+        lines = pathlib.Path(f"/proc/{running.pid}/limits").read_text().splitlines()
+        running.process.stdin.close()
+        running.process.wait(20)
+    return next(line.split()[4:6] for line in lines if line.startswith("Max core file size"))
+
+
+@test(id="PROC-05")
+def no_crash_can_start_the_handler_of_the_host(place):
+    # The kernel starts a handler (core_pattern with a pipe) for every limit but one byte.
+    if resource.getrlimit(resource.RLIMIT_CORE)[1] == 0:
+        skip("kernel: the limit of cores is 0 for good here")
+    equal(core_limits(place), ["1", "1"], "the limit of cores")
+    control_fires(core_limits(place, without="seccomp")[0] == "0", "without the filter it can be changed")
 
 
 PROC06_LAYERS = ("seccomp", "landlock", "capabilities")

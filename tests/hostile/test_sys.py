@@ -12,7 +12,7 @@ from attack import (IDENTITY, PROBE, REFUSED_BY_FILTER, ROOT, Canaries, Running,
 
 # What the rules about arguments say to -1 everywhere (src/init/syscalls.def).
 WITH_MINUS_ONE = {"CLONE": "EPERM", "UNSHARE": "EPERM", "SOCKET": "EAFNOSUPPORT", "SOCKETPAIR": "EAFNOSUPPORT", "SETSOCKOPT": "ALLOW",
-                  "IOCTL": "ALLOW", "PERSONALITY": "ALLOW", "MKNOD": "EPERM", "MKNODAT": "EPERM", "PRLIMIT": "EPERM", "PRCTL": "EINVAL"}
+                  "IOCTL": "ALLOW", "PERSONALITY": "ALLOW", "MKNOD": "EPERM", "MKNODAT": "EPERM", "PRLIMIT": "EPERM", "SETRLIMIT": "ALLOW", "PRCTL": "EINVAL"}
 
 
 def policy():

@@ -196,6 +196,21 @@ static int crashes(int argc, char **argv)
     return 0;
 }
 
+/* Every way to another limit; whether one led there is seen from outside. */
+static int core_limits(int argc, char **argv)
+{
+    char end;
+    struct rlimit none = { 0, 0 }, all = { RLIM_INFINITY, RLIM_INFINITY };
+
+    setrlimit(RLIMIT_CORE, &all);
+    syscall(SYS_setrlimit, RLIMIT_CORE, &none);
+    syscall(SYS_prlimit64, 0, RLIMIT_CORE, &none, NULL);
+    syscall(SYS_prlimit64, getpid(), RLIMIT_CORE, &none, NULL);
+    (void)argc, (void)argv;
+    say("waiting", "yes");
+    return read(STDIN_FILENO, &end, 1) < 0;
+}
+
 static int find_cgroup(const char *path, const struct stat *status, int type, struct FTW *ftw)
 {
     const char *name = path + ftw->base;
@@ -346,6 +361,7 @@ const struct attack proc_attacks[] = {
     { "mounts", mounts },
     { "links", links },
     { "crash", crashes },
+    { "core-limits", core_limits },
     { "cgroups", cgroups },
     { "programs", programs },
     { "netlinks", netlinks },

@@ -122,7 +122,17 @@ static int decide_mknodat(unsigned kind, const uint32_t *low, const struct secco
 
 static int decide_prlimit(unsigned kind, const uint32_t *low, const struct seccomp_data *data)
 {
-    return payload(kind) && low[0] != 0 && data->args[2] != 0 ? EPERM : EXPECT_ALLOW;
+    if (!payload(kind) || data->args[2] == 0)
+        return EXPECT_ALLOW;
+    if (low[0] != 0)
+        return EPERM;
+    return low[1] == 4 ? 0 : EXPECT_ALLOW;
+}
+
+static int decide_setrlimit(unsigned kind, const uint32_t *low, const struct seccomp_data *data)
+{
+    (void)data;
+    return payload(kind) && low[0] == 4 ? 0 : EXPECT_ALLOW;
 }
 
 static int decide_prctl(unsigned kind, const uint32_t *low, const struct seccomp_data *data)
@@ -151,6 +161,7 @@ static const struct {
     { "mknod", decide_mknod },
     { "mknodat", decide_mknodat },
     { "prlimit64", decide_prlimit },
+    { "setrlimit", decide_setrlimit },
     { "prctl", decide_prctl },
 };
 
