@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from support.harness import IDENTITY, equal, main, skip, test  # noqa: E402
+from support.harness import COVE, IDENTITY, Result, equal, main, skip, test  # noqa: E402
 from support.running import WarmPlace, adopt_orphans, digest, nothing_left, one_error, tool, write  # noqa: E402
 
 PROGRAMS = ["sh", "ls", "cat", "id", "chown", "chmod", "stat", "touch", "mkdir", "rm", "mv", "ln", "cp", "env", "echo", "dpkg", "dpkg-deb",
@@ -144,6 +144,47 @@ def setuid_files_of_an_image_have_no_effect(place):
     (root / "usr/bin/id2").chmod(0o6755)
     plain = in_image(place, root, "id -u; id -g")
     equal(in_image(place, root, "id2 -u; id2 -g").text, plain.text)
+
+
+# Subordinate ids: a user whom only a private view of /etc knows
+
+SUBUSER = 54321
+
+
+def as_subuser(place, script, *options):
+    """cove run as an ordinary user with 65,536 subordinate ids."""
+    place.state = place.dir / "state-of-subuser"
+    place.env["COVE_HOME"] = str(place.state)
+    for path in (place.dir, place.work, place.home):
+        os.chown(path, SUBUSER, SUBUSER)
+    subprocess.run(["chown", "-hR", f"{SUBUSER}:{SUBUSER}", place.dir / "image", place.work], check=True)
+    etc = {"passwd": f"root:x:0:0::/root:/bin/sh\nsubuser:x:{SUBUSER}:{SUBUSER}::{place.home}:/bin/sh\n", "group": f"root:x:0:\nsubuser:x:{SUBUSER}:\n",
+           "subuid": "subuser:700000:65536\n", "subgid": "subuser:700000:65536\n"}
+    binds = []
+    for name, content in etc.items():
+        write(place.dir / f"etc-{name}", content)
+        pathlib.Path(f"/etc/{name}").exists() or skip(f"there is no /etc/{name} here")
+        binds.append(f"mount --bind {place.dir}/etc-{name} /etc/{name}")
+    words = [COVE, "run", "--rm", "--image", place.dir / "image", *options, "--", "sh", "-c", script]
+    command = " && ".join([*binds, f'exec setpriv --reuid={SUBUSER} --regid={SUBUSER} --clear-groups -- "$@"'])
+    return Result(subprocess.run(["unshare", "--mount", "--propagation=private", "sh", "-c", command, "sh", *words], env=place.env, cwd=place.work,
+                                 timeout=120, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE))
+
+
+@test(identities=("root",))
+def with_subordinate_ids_root_of_an_image_gives_files_away(place):
+    tool("newuidmap", "newgidmap", "dpkg-deb")
+    make_image(place)
+    make_package(place)
+    done = as_subuser(place, "id -u; touch f && chown 1:8 f && stat -c %u:%g f; setpriv --reuid 7 --regid 8 --clear-groups id -u; cat /proc/self/uid_map; "
+                      "dpkg -i --force-depends thing.deb >/tmp/log 2>&1 || cat /tmp/log; thing; stat -c %u:%g /usr/share/thing/file", "--root")
+    equal(done.code, 0, done)
+    lines = [" ".join(line.split()) for line in done.text.splitlines()]
+    equal(lines[:3], ["0", "1:8", "7"], done)
+    equal(lines[-2:], ["thing works", "1:8"], done)
+    assert f"0 {SUBUSER} 1" in lines and any(line.startswith("1 700000 ") for line in lines), done
+    assert all(os.lstat(p).st_uid == SUBUSER for p in (place.dir / "image/etc").rglob("*")), "the image is unchanged"
+    nothing_left(place)
 
 
 # Hostile images
