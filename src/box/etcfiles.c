@@ -93,15 +93,16 @@ struct scan {
     int depth;
 };
 
-/* A link is not stamped: it cannot change, only be replaced, and then its directory does. */
+/* A link is never looked at again: it cannot change, only be replaced, and then its directory does. */
 static void record(struct scan *scan, const struct stat *found)
 {
     const char *path = text_string(&scan->path);
 
     *array_add(scan->files) = (struct etcfile){ .path = text_copy(path), .mode = found->st_mode };
-    if (S_ISLNK(found->st_mode))
-        return;
-    text_addf(scan->stamp, "%c%" PRIu64 " %" PRIi64 " %" PRIi64 " %ld %s", S_ISDIR(found->st_mode) ? 'd' : 'f',
+    text_addf(scan->stamp, "%c%" PRIu64 " %" PRIi64 " %" PRIi64 " %ld %s",
+              S_ISDIR(found->st_mode)   ? 'd'
+              : S_ISLNK(found->st_mode) ? 'l'
+                                        : 'f',
               (uint64_t)found->st_ino, (int64_t)found->st_size, (int64_t)found->st_ctim.tv_sec,
               found->st_ctim.tv_nsec, path);
     text_add_bytes(scan->stamp, "", 1);
@@ -201,7 +202,7 @@ bool etcfiles_unchanged(int etc, const char *stamp, size_t len, bool all)
     if (!len || end[-1] != '\0')
         return false;
     for (; at < end; at += strlen(at) + 1)
-        if ((all || *at != 'f') && (!*at || !is_unchanged(etc, at + 1)))
+        if (!*at || ((*at == 'd' || (all && *at == 'f')) && !is_unchanged(etc, at + 1)))
             return false;
     return true;
 }

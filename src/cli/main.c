@@ -10,6 +10,7 @@
 #include "cli/version.h"
 #include "keeper/keeper.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -74,6 +75,7 @@ int main(int argc, char **argv)
     const char *name = argc > 1 ? argv[1] : "help";
     struct error err;
 
+    signal(SIGCHLD, SIG_DFL); /* whoever ignores it reaps children that we wait for */
     if (keeper_stdio_guard(&err) < 0)
         return EXIT_OWN_ERROR;
     for (size_t i = 0; i < ARRAY_LEN(spellings); i++)

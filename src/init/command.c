@@ -74,18 +74,6 @@ static void take_stdio(struct start *start)
             fail(start, 125, "connect standard input and output");
 }
 
-/* By the kernel's own call: libc keeps a few signals to itself and refuses to touch them. */
-static void reset_signals(void)
-{
-    const unsigned long plain[4] = { (unsigned long)SIG_DFL };
-    sigset_t none;
-
-    for (int signal = 1; signal < 65; signal++)
-        (void)syscall(SYS_rt_sigaction, signal, plain, NULL, 8UL);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
 static void drop_bounding_set(struct start *start)
 {
     for (unsigned cap = 0; cap < 64; cap++) {
@@ -310,6 +298,7 @@ static void search_and_execute(const struct start *start)
 void command_become(struct start *start)
 {
     char what[200];
+    sigset_t none;
 
     if (!left_out(start, START_NO_SESSION))
         setsid();
@@ -323,7 +312,8 @@ void command_become(struct start *start)
         snprintf(what, sizeof what, "enter the directory %.150s", start->cwd);
         fail(start, 125, what);
     }
-    reset_signals();
+    sigemptyset(&none); /* PID 1 has them all blocked; their actions are plain */
+    sigprocmask(SIG_SETMASK, &none, NULL);
     install_filter(start);
     verify(start);
     search_and_execute(start);

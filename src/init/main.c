@@ -22,6 +22,7 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
@@ -69,6 +70,16 @@ static _Noreturn void fail(const char *what)
     error_sys(&message.error, "init: %s", what);
     wire_send(PROTOCOL_INIT_FD, &message, NULL, 0);
     _exit(125);
+}
+
+/* What our caller ignored is neither ours nor a command's: an ignored SIGCHLD would reap for us.  By
+ * the kernel's own call: libc keeps a few signals to itself and refuses to touch them. */
+static void forget_signals(void)
+{
+    const unsigned long plain[4] = { (unsigned long)SIG_DFL };
+
+    for (int signal = 1; signal < 65; signal++)
+        (void)syscall(SYS_rt_sigaction, signal, plain, NULL, 8UL);
 }
 
 /* No core of anybody inside.  A limit of one byte, and only that, also keeps the kernel from
@@ -123,6 +134,10 @@ static void reap(void)
     pid_t pid;
 
     while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0) {
+        if (WIFSTOPPED(status)) { /* it asked to be traced by its parent, and that is us */
+            ptrace(PTRACE_DETACH, pid, NULL, (void *)(uintptr_t)WSTOPSIG(status));
+            continue;
+        }
         if (!commands_change(pid, 0))
             continue;
         report_exit(pid, status, &usage);
@@ -188,6 +203,7 @@ int main(int argc, char **argv)
 
     sigfillset(&all);
     sigprocmask(SIG_BLOCK, &all, NULL);
+    forget_signals();
     (void)argv;
     confine_self(told_unfiltered(argc));
 

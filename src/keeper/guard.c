@@ -12,6 +12,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Keeps the few descriptors it needs and closes the rest: holding a pipe of the user's open
@@ -34,6 +35,7 @@ static _Noreturn void guard_main(int pidfd, int users, struct sandbox_dir dir)
     struct error ignored;
 
     setsid(); /* Ctrl-C is for the command, not for us */
+    umask(0);
     prctl(PR_SET_NAME, "cove-guard");
     keep_only((int *[]){ &pidfd, &dir.parent, &dir.fd, &users }, users < 0 ? 3 : 4);
 

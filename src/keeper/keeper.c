@@ -224,6 +224,8 @@ static void take_exited(struct keeper *keeper, const struct message *message, in
         result->exit_code = EXIT_TIMED_OUT;
     }
     enter_end(keeper); /* PID 1 ends the rest by itself: START_LAST */
+    if (result->timed_out)
+        stop_kill_after(&keeper->stop, GIVE_UP_MS, SIGTERM);
 }
 
 static void take_listener(struct keeper *keeper, const struct message *message, int *fds)
@@ -467,7 +469,8 @@ static bool is_quiet(const struct keeper *keeper)
  * may: the kernel passes its bytes on by a worker.  It says when it is at its end. */
 static bool output_over(const struct keeper *keeper, struct relay *relay)
 {
-    if (is_quiet(keeper) && !relay->ended)
+    /* Not one that waits for its sink: to write there could block us. */
+    if (is_quiet(keeper) && !relay->ended && relay->source.fd >= 0)
         relay_pump(relay);
     if (is_quiet(keeper) && !relay->ended && relay->source.fd >= 0 && (!keeper->run->tty || keeper->drained))
         relay_close(relay);

@@ -19,6 +19,12 @@
 /* Each level of a tree that is being removed holds one descriptor. */
 enum { DEPTH_MAX = 64 };
 
+/* Whatever the umask. */
+static int make_private(int dir, const char *name)
+{
+    return mkdirat(dir, name, 0700) < 0 ? -1 : fchmodat(dir, name, 0700, 0);
+}
+
 /* Opens `name` below `dir`, making it if needed, and checks that it is ours alone: whoever else
  * could write there could swap what we mount. */
 static int open_private(int dir, const char *name, const char *shown, struct error *err)
@@ -26,7 +32,7 @@ static int open_private(int dir, const char *name, const char *shown, struct err
     autoclose int fd = -1;
     struct stat status;
 
-    if (mkdirat(dir, name, 0700) < 0 && errno != EEXIST)
+    if (make_private(dir, name) < 0 && errno != EEXIST)
         return error_sys(err, "make %s", shown);
     fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
@@ -90,7 +96,7 @@ void store_make_spare(int parent, const char *id)
 
 static int take_directory(int parent, const char *id)
 {
-    return renameat(parent, spare, parent, id) == 0 ? 0 : mkdirat(parent, id, 0700);
+    return renameat(parent, spare, parent, id) == 0 ? 0 : make_private(parent, id);
 }
 
 int store_create(const char *state, struct sandbox_dir *out, struct error *err)

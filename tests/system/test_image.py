@@ -146,6 +146,17 @@ def setuid_files_of_an_image_have_no_effect(place):
     equal(in_image(place, root, "id2 -u; id2 -g").text, plain.text)
 
 
+@test(identities=("root",))
+def a_link_in_etc_that_was_replaced_is_seen(place):
+    for name in ("upper", "work-of-etc"):
+        (place.dir / name).mkdir()
+    script = (f"mount -t overlay overlay -o lowerdir=/etc,upperdir={place.dir}/upper,workdir={place.dir}/work-of-etc /etc && "
+              "for zone in Japan Iceland Egypt; do ln -sfn /usr/share/zoneinfo/$zone /etc/localtime; \"$0\" run --rm -- readlink /etc/localtime || exit; done")
+    done = Result(subprocess.run(["unshare", "--mount", "--propagation=private", "sh", "-c", script, COVE], env=place.env, cwd=place.work, timeout=60,
+                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE))
+    equal((done.code, done.text.split()), (0, [f"/usr/share/zoneinfo/{zone}" for zone in ("Japan", "Iceland", "Egypt")]), done)
+
+
 # Subordinate ids: a user whom only a private view of /etc knows
 
 SUBUSER = 54321

@@ -460,6 +460,49 @@ def a_signal_before_the_command_runs_is_not_lost(place):
 
 
 @test
+def a_caller_that_ignores_its_children_changes_nothing(place):
+    process = start(place, "run", "--rm", "--", "sh", "-c", "sleep 0.1 & wait; exit 3", preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+    try:
+        equal(finish(process, 10).code, 3)
+    finally:
+        stop(process)
+    nothing_left(place)
+
+
+@test
+def a_command_that_asks_its_parent_to_trace_it_runs_on(place):
+    script = ("import ctypes, os, signal; signal.signal(signal.SIGUSR1, lambda *_: print('got', flush=True)); "
+              "print(ctypes.CDLL(None).ptrace(0, 0, 0, 0), flush=True); os.kill(os.getpid(), signal.SIGUSR1); os.kill(os.getpid(), signal.SIGTERM)")
+    done = place.run("python3", "-c", script)
+    equal((done.code, done.text.split()), (128 + signal.SIGTERM, ["0", "got"]), done)
+    nothing_left(place)
+
+
+@test
+def a_reader_that_does_not_read_cannot_keep_a_run_that_is_over(place):
+    for options in ((), ("-t",)):
+        reader, writer = os.pipe()
+        process = start(place, "run", "--rm", "--timeout", "1s", *options, "--", "sh", "-c", "seq 1 60000; sleep 60", stdout=writer, start_new_session=True)
+        os.close(writer)
+        try:
+            wait_for(lambda: process.poll() is not None, 10, f"the end with {options}")
+            equal(process.returncode, 124, options)
+        finally:
+            stop(process)
+            os.close(reader)
+        nothing_left(place)
+
+
+@test
+def the_umask_of_the_caller_changes_nothing_inside(place):
+    for mask in (0o077, 0o777, 0o022):
+        for _ in range(2):  # the second gets a directory that the first left
+            done = place.run("stat", "-c", "%a", "/", ".", "/tmp", preexec_fn=lambda: os.umask(mask))
+            equal((done.code, done.text.split()), (0, ["755", "755", "1777"]), f"umask {mask:o}: {done}")
+            nothing_left(place)
+
+
+@test
 def an_ignored_signal_stays_ignored(place):
     process = start(place, "run", "--rm", "--", "sh", "-c", "echo ready; sleep 0.3; echo end",
                     preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
