@@ -16,7 +16,7 @@
 #include <string.h>
 
 enum {
-    CONTEXT = 3,
+    CONTEXT = 3U,
     STEPS_MAX = 2000, /* differences of one part; beyond that it is shown as replaced */
 };
 
@@ -149,10 +149,11 @@ static void compare_part(struct compare *compare, struct part part)
 {
     long i, j;
 
-    while (part.i < part.i_end && part.j < part.j_end && same(compare, part.i, part.j))
-        part.i++, part.j++;
-    while (part.i < part.i_end && part.j < part.j_end && same(compare, part.i_end - 1, part.j_end - 1))
-        part.i_end--, part.j_end--;
+    for (; part.i < part.i_end && part.j < part.j_end && same(compare, part.i, part.j); part.j++)
+        part.i++;
+    for (; part.i < part.i_end && part.j < part.j_end && same(compare, part.i_end - 1, part.j_end - 1);
+         part.j_end--)
+        part.i_end--;
     if (part.i == part.i_end || part.j == part.j_end || !find_meeting(compare, part, &i, &j) ||
         (i == part.i && j == part.j) || (i == part.i_end && j == part.j_end)) {
         mark(compare, part);
@@ -205,7 +206,7 @@ static void find_hunk_end(const struct compare *compare, size_t *i, size_t *j)
 {
     size_t equal = 0;
 
-    while (equal <= 2 * CONTEXT && (*i < compare->old.count || *j < compare->new.count)) {
+    while (equal <= CONTEXT + CONTEXT && (*i < compare->old.count || *j < compare->new.count)) {
         bool gone = *i < compare->old.count && compare->old.changed[*i];
         bool came = *j < compare->new.count && compare->new.changed[*j];
 
@@ -231,8 +232,10 @@ static void put_hunk(struct text *out, const struct compare *compare, struct par
             put_line(out, '-', &compare->old.lines[part.i++]);
         else if (part.j < part.j_end && compare->new.changed[part.j])
             put_line(out, '+', &compare->new.lines[part.j++]);
-        else
-            put_line(out, ' ', &compare->old.lines[part.i++]), part.j++;
+        else {
+            put_line(out, ' ', &compare->old.lines[part.i++]);
+            part.j++;
+        }
     }
 }
 
@@ -245,7 +248,8 @@ void linediff_hunks(const char *old, size_t old_len, const char *new, size_t new
     while (i < compare.old.count || j < compare.new.count) {
         if (!(i < compare.old.count && compare.old.changed[i]) &&
             !(j < compare.new.count &&compare.new.changed[j])) {
-            i++, j++;
+            i++;
+            j++;
             continue;
         }
         size_t before = i < CONTEXT ? i : CONTEXT;

@@ -1,6 +1,7 @@
 /* From a plan to a running PID 1, seen from the keeper. */
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "base/own.h"
 #include "base/text.h"
 #include "box/box.h"
@@ -18,7 +19,6 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -125,12 +125,10 @@ static int run_mounter(const struct clone_context *context, pid_t pid, int go, s
 {
     enum { STACK = 256 << 10 };
     struct mounter mounter = { .context = context, .pid = pid, .go = go };
-    autofree char *stack = aligned_alloc(16, STACK);
+    autofree char *stack = memory_resize(NULL, STACK);
     pid_t child;
 
     error_set(&mounter.error, ERROR_SYSTEM, "the process that assembles the root died");
-    if (!stack)
-        return error_set(err, ERROR_SYSTEM, "out of memory");
     child = clone(mounter_main, stack + STACK, CLONE_VM | CLONE_VFORK | SIGCHLD, &mounter);
     if (child < 0)
         return error_sys(err, "fork the mounter");

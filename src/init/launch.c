@@ -72,6 +72,7 @@ static int read_words(struct start *start, int fd, struct error *err)
     char **cwd = take_words(&words, end, 1);
 
     start->cwd = cwd ? cwd[0] : NULL;
+    free(cwd);
     start->argv = take_words(&words, end, start->message.arguments);
     start->envp = take_words(&words, end, start->message.variables);
     if (!start->cwd || !start->argv || !start->argv[0] || !start->envp)

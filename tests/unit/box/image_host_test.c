@@ -159,8 +159,8 @@ static void many_at_once_make_one_whole_image(void **state)
     for (int i = 0; i < STARTERS; i++)
         if (fork() == 0) {
             char *root = NULL;
-            bool whole = image_host_root(&world->host, NULL, &root, &world->err) == 0 && exists(root, "etc/passwd") &&
-                         exists(root, "etc/nsswitch.conf");
+            bool whole = image_host_root(&world->host, NULL, &root, &world->err) == 0 &&
+                         exists(root, "etc/passwd") && exists(root, "etc/nsswitch.conf");
             _exit(whole ? 0 : 1);
         }
     for (int i = 0, status; i < STARTERS; i++)
