@@ -57,7 +57,7 @@ static bool left_out(const struct start *start, uint32_t guard)
 }
 
 #ifndef COVE_UNSAFE
-enum { START_NO_SECCOMP, START_NO_CAPS, START_NO_SESSION, START_NO_CLOSE };
+enum { START_NO_SECCOMP, START_NO_CAPS, START_NO_SESSION, START_NO_CLOSE, START_NO_DUMPABLE };
 #endif
 
 static uint64_t kept_capabilities(const struct start *start)
@@ -117,6 +117,9 @@ static void become_user(struct start *start)
                                               SECBIT_NO_SETUID_FIXUP_LOCKED) < 0)
         fail(start, 125, "lock the secure bits");
     set_capabilities(start, kept);
+    /* With fs.suid_dumpable=1 the kernel opens the memory of whoever changes users; it is PID 1's too. */
+    if (prctl(PR_GET_DUMPABLE) == 1 && !left_out(start, START_NO_DUMPABLE))
+        prctl(PR_SET_DUMPABLE, 0);
 }
 
 /* From inside the domain PID 1, which is outside, cannot be signalled; older kernels do not scope
@@ -236,9 +239,21 @@ static void verify(struct start *start)
         fail(start, 125, wrong);
 }
 
+/* /proc/self/exe is not yet the command's: our own program is nobody's to run. */
+static bool is_our_own(const char *path)
+{
+    struct stat ours, its;
+
+    return stat("/proc/self/exe", &ours) == 0 && stat(path, &its) == 0 && ours.st_dev == its.st_dev &&
+           ours.st_ino == its.st_ino;
+}
+
 /* A script with no interpreter line is run by the shell, as every shell does. */
 static void execute(const char *path, const struct start *start)
 {
+    errno = EACCES;
+    if (is_our_own(path))
+        return;
     execve(path, start->argv, start->envp);
     if (errno != ENOEXEC)
         return;

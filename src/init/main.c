@@ -99,6 +99,9 @@ static void confine_self(bool unfiltered)
     const struct filter *filter = &filters[FILTER_INIT];
     struct sock_fprog program = { .len = filter->len, .filter = (struct sock_filter *)(uintptr_t)filter->code };
 
+    /* The socket says that the keeper is gone, but not while we wait for a command's exec. */
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+        fail("ask to end with the keeper");
     if (prctl(PR_SET_DUMPABLE, 0) < 0)
         fail("become non-dumpable");
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)

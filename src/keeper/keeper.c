@@ -50,7 +50,7 @@ enum { GIVE_UP_MS = 2000 };
 /* PID 1 is killed if it has not emptied the sandbox by then. */
 enum { EMPTY_MS = 2000 };
 
-/* A terminal that says nothing for this long after that, not even that it is at its end, is. */
+/* Output that says nothing for this long after that, not even that it is at its end, is. */
 enum { DRAIN_MS = 500 };
 
 struct keeper {
@@ -67,9 +67,11 @@ struct keeper {
     bool asked;        /* the command asked the terminal something ... */
     uint64_t asked_at; /* ... when this many bytes of input had come */
     enum phase phase;
-    bool empty, dead, listening, drained, give_up; /* empty: no process but PID 1; dead: nor that */
-    int32_t pid;                                   /* as seen inside */
-    uint64_t started;                              /* monotonic, in microseconds */
+    bool empty, dead; /* empty: no process but PID 1; dead: nor that */
+    bool listening, killed, drained, give_up;
+    uint64_t empty_by; /* once ending: PID 1 is killed then */
+    int32_t pid;       /* as seen inside */
+    uint64_t started;  /* monotonic, in microseconds */
 };
 
 static bool ask_to_end(struct keeper *keeper)
@@ -83,6 +85,7 @@ static bool ask_to_end(struct keeper *keeper)
 static void enter_end(struct keeper *keeper)
 {
     keeper->phase = PHASE_ENDING;
+    keeper->empty_by = clock_us() + EMPTY_MS * 1000ULL;
     keeper->result->wall_us = clock_us() - keeper->started;
     stop_disarm(&keeper->stop);
     relay_close(&keeper->in);
@@ -465,14 +468,12 @@ static bool is_quiet(const struct keeper *keeper)
     return keeper->empty || keeper->dead;
 }
 
-/* Once everything inside is dead, a pipe that gives nothing now gives nothing any more.  A terminal
- * may: the kernel passes its bytes on by a worker.  It says when it is at its end. */
+/* Pipe and terminal say when they are at their end.  When nobody is left to write, that is soon; if
+ * it does not come (a descriptor may be on its way through a socket that the kernel still has to
+ * collect), what gives nothing for a while is at its end too. */
 static bool output_over(const struct keeper *keeper, struct relay *relay)
 {
-    /* Not one that waits for its sink: to write there could block us. */
-    if (is_quiet(keeper) && !relay->ended && relay->source.fd >= 0)
-        relay_pump(relay);
-    if (is_quiet(keeper) && !relay->ended && relay->source.fd >= 0 && (!keeper->run->tty || keeper->drained))
+    if (keeper->drained && !relay->ended && relay->source.fd >= 0)
         relay_close(relay);
     return relay->ended;
 }
@@ -486,16 +487,30 @@ static bool over(struct keeper *keeper)
     return ((out && err) || keeper->give_up) && is_quiet(keeper);
 }
 
+/* How long to wait for something to happen; -1: as long as it takes. */
+static int patience(const struct keeper *keeper)
+{
+    uint64_t now = clock_us();
+
+    if (is_quiet(keeper))
+        return DRAIN_MS;
+    if (keeper->phase != PHASE_ENDING || keeper->killed)
+        return -1;
+    return now >= keeper->empty_by ? 0 : (int)((keeper->empty_by - now) / 1000 + 1);
+}
+
 static int watch(struct keeper *keeper, struct error *err)
 {
     while (!over(keeper)) {
-        bool ending = keeper->phase == PHASE_ENDING && !is_quiet(keeper);
-        int happened = loop_turn(&keeper->loop, ending ? EMPTY_MS : is_quiet(keeper) ? DRAIN_MS : -1, err);
+        int happened = loop_turn(&keeper->loop, patience(keeper), err);
 
         if (happened < 0)
             return -1;
-        if (happened == 0 && ending)
+        if (keeper->phase == PHASE_ENDING && !is_quiet(keeper) && !keeper->killed &&
+            clock_us() >= keeper->empty_by) {
             sys_pidfd_kill(keeper->box->pidfd, SIGKILL);
+            keeper->killed = true;
+        }
         keeper->drained = happened == 0 && is_quiet(keeper);
     }
     return 0;

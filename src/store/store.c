@@ -121,6 +121,7 @@ int store_create(const char *state, struct sandbox_dir *out, struct error *err)
         struct error ignored;
 
         error_sys(err, "lock the sandbox directory");
+        (void)unlinkat(parent, dir.id, 0); /* if the spare was none */
         (void)store_remove_tree(parent, dir.id, &ignored);
         return -1;
     }

@@ -4,10 +4,13 @@ import hashlib
 import json
 import os
 import pathlib
+import pty
+import select
 import signal
 import subprocess
 import sys
 import time
+import tty
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from support.harness import COVE, IDENTITY, equal, main, test  # noqa: E402
@@ -457,6 +460,43 @@ def a_signal_before_the_command_runs_is_not_lost(place):
             stop(process)
         assert code in (143, -signal.SIGTERM), code
     nothing_left(place)
+
+
+@test
+def no_output_is_lost_at_the_end(place):
+    """The last bytes are still in pipes when the command is dead; slow readers and small reads."""
+    for size in (60_000, 300_000, 900_000):
+        for _ in range(8):
+            process = start(place, "run", "--rm", "--", "head", "-c", str(size), "/dev/zero")
+            got = 0
+            while piece := os.read(process.stdout.fileno(), 4096):
+                got += len(piece)
+            process.communicate()
+            equal((process.returncode, got), (0, size))
+
+
+@test
+def no_output_to_a_terminal_is_lost_at_the_end(place):
+    master, slave = pty.openpty()
+    tty.setraw(slave)
+    try:
+        for _ in range(5):
+            process = start(place, "run", "--rm", "--", "sh", "-c", "head -c 60000 /dev/zero | tr '\\0' x", stdout=slave)
+            got = 0
+            while got < 60000 and select.select([master], [], [], 10)[0]:
+                got += os.read(master, 4096).count(b"x")
+            process.communicate()
+            equal((process.returncode, got), (0, 60000))
+    finally:
+        os.close(master)
+        os.close(slave)
+
+
+@test
+def our_own_program_cannot_be_run_as_a_command(place):
+    (place.work / "link").symlink_to("/proc/self/exe")
+    for path in ("/proc/self/exe", "/proc/thread-self/exe", "./link"):
+        equal(place.run(path, options=("--timeout", "5s")).code, 126, path)
 
 
 @test
