@@ -116,7 +116,7 @@ static int mounter_main(void *argument)
     struct mounter *mounter = argument;
 
     mounter->done = mounter_work(mounter, &mounter->error) == 0;
-    _exit(0); /* and with it go its descriptors */
+    return 0; /* its descriptors go with it */
 }
 
 /* The mounter shares our memory, and we sleep until it is over: nothing is copied for it, and its

@@ -164,6 +164,7 @@ SUBUSER = 54321
 
 def as_subuser(place, script, *options):
     """cove run as an ordinary user with 65,536 subordinate ids."""
+    place.dir.parent.chmod(0o711)
     place.state = place.dir / "state-of-subuser"
     place.env["COVE_HOME"] = str(place.state)
     for path in (place.dir, place.work, place.home):
