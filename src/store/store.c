@@ -32,9 +32,12 @@ static int open_private(int dir, const char *name, const char *shown, struct err
     autoclose int fd = -1;
     struct stat status;
 
-    if (make_private(dir, name) < 0 && errno != EEXIST)
-        return error_sys(err, "make %s", shown);
     fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT) {
+        if (make_private(dir, name) < 0 && errno != EEXIST)
+            return error_sys(err, "make %s", shown);
+        fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    }
     if (fd < 0)
         return error_sys(err, "open %s", shown);
     if (fstat(fd, &status) < 0)
@@ -52,7 +55,8 @@ static int open_state(const char *state, struct error *err)
 
     if (*state != '/')
         return error_set(err, ERROR_INVALID, "the state directory %s is not absolute", state);
-    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+    for (char *slash = access(state, F_OK) == 0 ? NULL : strchr(path + 1, '/'); slash;
+         slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         if (mkdir(path, 0755) < 0 && errno != EEXIST && errno != EROFS && errno != EACCES)
             return error_sys(err, "make %s", path);
