@@ -1,5 +1,6 @@
 #include "keeper/guard.h"
 
+#include "base/array.h"
 #include "base/error.h"
 #include "base/own.h"
 #include "base/text.h"
@@ -53,6 +54,15 @@ static void wait_for_death(int pidfd)
         continue;
 }
 
+static void sweep(const struct sandbox_dir *dir)
+{
+    autostrings struct strings unfinished = STRINGS_NONE;
+
+    store_sweep(dir, &unfinished);
+    for (size_t i = 0; i < unfinished.len; i++)
+        keep_finish(dir->parent, unfinished.items[i]);
+}
+
 static _Noreturn void guard_main(int pidfd, int users, int verdict, struct sandbox_dir dir,
                                  struct record *record)
 {
@@ -70,7 +80,7 @@ static _Noreturn void guard_main(int pidfd, int users, int verdict, struct sandb
     wait_for_death(pidfd);
     bool kept = verdict >= 0 && is_kept(verdict, &dir, record);
 
-    store_sweep(&dir);
+    sweep(&dir);
     if (kept && users < 0)
         store_make_spare(dir.parent);
     if (users >= 0)

@@ -172,3 +172,18 @@ int keep_end(int dir, struct record *record, const struct result *result, struct
     }
     return record_write(dir, record, err) < 0 ? -1 : 1;
 }
+
+/* By the lock it is ours, and what its record says now is the last word. */
+void keep_finish(int parent, const char *id)
+{
+    autorecord struct record record = RECORD_NONE;
+    struct error ignored;
+    autoclose int dir = store_enter(parent, id, &ignored);
+
+    if (dir < 0 || store_hold(dir, 0) < 0 || record_read(dir, id, &record, &ignored) < 0)
+        return;
+    if (record.state == RECORD_RUNNING && keep_end(dir, &record, NULL, &ignored) == 0)
+        (void)store_remove_tree(parent, id, &ignored);
+    else
+        store_tidy(dir);
+}

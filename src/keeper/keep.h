@@ -30,3 +30,6 @@ int keep_begin(const struct keep_about *about, const struct sandbox_dir *dir, st
  * and is to be removed; 1 if it is kept, and its record says how it ended.  Without a result the
  * keeper was killed.  -1: it is kept, but its record could not be written. */
 int keep_end(int dir, struct record *record, const struct result *result, struct error *err);
+
+/* Does the same for a sandbox whose keeper and guard both died.  Best effort. */
+void keep_finish(int parent, const char *id);

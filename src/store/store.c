@@ -246,15 +246,19 @@ int store_remove(struct sandbox_dir *dir, struct error *err)
     return result;
 }
 
-/* A sandbox with a record is its owner's to remove. */
-static void sweep_one(int parent, const char *name)
+/* A sandbox with a record is its owner's to remove.  True if it ended with nobody to tidy it up. */
+static bool sweep_one(int parent, const char *name)
 {
     autoclose int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     struct error err;
 
-    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 &&
-        faccessat(fd, STORE_RECORD, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
+        return false;
+    if (faccessat(fd, STORE_RECORD, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        return faccessat(fd, "w0", F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    if (errno == ENOENT)
         (void)store_remove_tree(parent, name, &err);
+    return false;
 }
 
 /* A stream of its own on the directory `fd`. */
@@ -268,15 +272,16 @@ static DIR *list(int fd)
     return entries;
 }
 
-void store_sweep(const struct sandbox_dir *own)
+void store_sweep(const struct sandbox_dir *own, struct strings *unfinished)
 {
     autoclosedir DIR *entries = list(own->parent);
 
     if (!entries || flock(dirfd(entries), LOCK_EX | LOCK_NB) < 0)
         return; /* somebody starts or sweeps: the next one will do */
     for (struct dirent *entry; (entry = readdir(entries));)
-        if (entry->d_name[0] != '.' && strcmp(entry->d_name, own->id) != 0)
-            sweep_one(own->parent, entry->d_name);
+        if (entry->d_name[0] != '.' && strcmp(entry->d_name, own->id) != 0 &&
+            sweep_one(own->parent, entry->d_name))
+            strings_add(unfinished, entry->d_name);
 }
 
 int store_open(const char *state, struct error *err)

@@ -40,8 +40,9 @@ int store_remove(struct sandbox_dir *dir, struct error *err);
 /* Leaves a directory ready for the next store_create().  Best effort. */
 void store_make_spare(int parent);
 
-/* Removes what dead keepers left and has no record.  Best effort: a failure is left to the next. */
-void store_sweep(const struct sandbox_dir *own);
+/* Removes what dead keepers left and has no record; what has one, and was not tidied up, is added
+ * to `unfinished`.  Best effort: a failure is left to the next. */
+void store_sweep(const struct sandbox_dir *own, struct strings *unfinished);
 
 /* Removes `name` below `dir` with all its content, never following a link. */
 int store_remove_tree(int dir, const char *name, struct error *err);

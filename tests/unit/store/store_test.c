@@ -26,6 +26,7 @@ static void let_go(struct sandbox_dir *dir)
 static void a_sweep_leaves_what_has_a_record_and_what_is_held(void **state)
 {
     struct unit_scratch *scratch = *state;
+    autostrings struct strings unfinished = STRINGS_NONE;
     struct sandbox_dir own, held;
     struct error err;
 
@@ -36,7 +37,13 @@ static void a_sweep_leaves_what_has_a_record_and_what_is_held(void **state)
     unit_scratch_dir(scratch, "state/sandboxes/kept/u0", 0700);
     unit_scratch_file(scratch, "state/sandboxes/kept/record.json", "no matter what");
     store_make_spare(own.parent);
-    store_sweep(&own);
+    unit_scratch_dir(scratch, "state/sandboxes/half", 0700);
+    unit_scratch_dir(scratch, "state/sandboxes/half/w0", 0700);
+    unit_scratch_file(scratch, "state/sandboxes/half/record.json", "");
+    store_sweep(&own, &unfinished);
+    assert_int_equal(unfinished.len, 1);
+    assert_string_equal(unfinished.items[0], "half");
+    assert_true(there(scratch, "state/sandboxes/half/w0"));
     assert_false(there(scratch, "state/sandboxes/dead"));
     assert_true(there(scratch, "state/sandboxes/kept/u0"));
     assert_true(there(scratch, "state/spare/w1"));
