@@ -1,6 +1,7 @@
 #include "base/date.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 void date_write(struct timespec time, char out[DATE_SIZE])
@@ -15,21 +16,18 @@ void date_write(struct timespec time, char out[DATE_SIZE])
         snprintf(out + len, DATE_SIZE - len, ".%03ldZ", time.tv_nsec / 1000000);
 }
 
-/* What scanf lets pass (blanks, signs, the 31st of June) does not come back the same. */
+/* What strptime lets pass (blanks, single digits, the 31st of June) does not come back the same. */
 bool date_read(const char *text, struct timespec *out)
 {
     struct tm parts = { 0 };
     struct timespec time = { 0 };
     char again[DATE_SIZE];
-    int millis;
+    const char *rest = strptime(text, "%Y-%m-%dT%H:%M:%S", &parts);
 
-    if (sscanf(text, "%4d-%2d-%2dT%2d:%2d:%2d.%3dZ", &parts.tm_year, &parts.tm_mon, &parts.tm_mday,
-               &parts.tm_hour, &parts.tm_min, &parts.tm_sec, &millis) != 7)
+    if (!rest || *rest != '.')
         return false;
-    parts.tm_year -= 1900;
-    parts.tm_mon--;
     time.tv_sec = timegm(&parts);
-    time.tv_nsec = millis * 1000000L;
+    time.tv_nsec = (strtol(rest + 1, NULL, 10) % 1000) * 1000000;
     date_write(time, again);
     if (strcmp(again, text) != 0)
         return false;

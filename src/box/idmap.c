@@ -67,7 +67,7 @@ static _Noreturn void act_when_mapped(int go, int (*act)(void *argument), void *
 
     if (read(go, &byte, 1) != 1)
         _exit(1);
-    _exit(act(argument) < 0);
+    _exit(act(argument) < 0 ? 1 : 0);
 }
 
 int idmap_run(const struct ids *ids, int (*act)(void *argument), void *argument, struct error *err)

@@ -103,7 +103,7 @@ static int ls(const struct options *options, struct error *err)
 int cli_ls(const struct command *command, int argc, char **argv)
 {
     autooptions struct options options = OPTIONS_NONE;
-    struct error err;
+    struct error err = { 0 };
 
     if (options_parse(command, argc, argv, &options, &err) < 0)
         return say_error(&err);

@@ -117,7 +117,7 @@ static int prune(const struct options *options, struct error *err)
 int cli_prune(const struct command *command, int argc, char **argv)
 {
     autooptions struct options options = OPTIONS_NONE;
-    struct error err;
+    struct error err = { 0 };
 
     if (options_parse(command, argc, argv, &options, &err) < 0)
         return say_error(&err);

@@ -35,7 +35,7 @@ static int remove_one(const char *word, bool force, struct error *err)
 int cli_rm(const struct command *command, int argc, char **argv)
 {
     autooptions struct options options = OPTIONS_NONE;
-    struct error err;
+    struct error err = { 0 };
     int worst = 0;
 
     if (options_parse(command, argc, argv, &options, &err) < 0)

@@ -11,7 +11,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,12 +32,13 @@ void record_free(struct record *record)
 {
     char *texts[] = { record->id,    record->name,      record->workspace, record->cwd,
                       record->image, record->spec_hash, record->reason };
-    struct strings *lists[] = { &record->argv, &record->labels, &record->uids, &record->gids };
 
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         free(texts[i]);
-    for (size_t i = 0; i < ARRAY_LEN(lists); i++)
-        strings_free(lists[i]);
+    strings_free(&record->argv);
+    strings_free(&record->labels);
+    strings_free(&record->uids);
+    strings_free(&record->gids);
     for (size_t i = 0; i < record->layers.len; i++) {
         struct record_layer *layer = &record->layers.items[i];
 
@@ -123,13 +123,26 @@ static void set_rows(struct strings *list, const struct id_row *rows, size_t cou
         strings_take(list, text_format("%u %u %u", rows[i].inside, rows[i].outside, rows[i].count));
 }
 
+static bool get_row(const char *text, struct id_row *row)
+{
+    uint32_t *numbers[] = { &row->inside, &row->outside, &row->count };
+
+    for (size_t i = 0; i < 3; i++) {
+        char *rest;
+
+        *numbers[i] = (uint32_t)strtoul(text, &rest, 10);
+        if (rest == text || *rest != (i < 2 ? ' ' : '\0'))
+            return false;
+        text = rest + 1;
+    }
+    return true;
+}
+
 static size_t get_rows(const struct strings *list, struct id_row rows[2])
 {
     size_t count = 0;
 
-    while (count < list->len && count < 2 &&
-           sscanf(list->items[count], "%u %u %u", &rows[count].inside, &rows[count].outside,
-                  &rows[count].count) == 3)
+    while (count < list->len && count < 2 && get_row(list->items[count], &rows[count]))
         count++;
     return count;
 }
