@@ -8,6 +8,7 @@
 #include "box/clone.h"
 #include "box/execute.h"
 #include "box/host.h"
+#include "box/idmap.h"
 #include "box/init_program.h"
 #include "init/protocol.h"
 #include "init/wire.h"
@@ -23,52 +24,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-static int write_map(pid_t pid, const char *file, const struct id_row *rows, size_t count, struct error *err)
-{
-    autofree char *path = text_format("/proc/%d/%s", pid, file);
-    autotext struct text content = TEXT_NONE;
-
-    for (size_t i = 0; i < count; i++)
-        text_addf(&content, "%u %u %u\n", rows[i].inside, rows[i].outside, rows[i].count);
-    return sys_write_file(AT_FDCWD, path, text_string(&content)) < 0 ? error_sys(err, "write %s", file) : 0;
-}
-
-/* newuidmap and newgidmap are setuid programs of the system, which check /etc/subuid for us. */
-static int run_map_helper(const char *program, pid_t pid, const struct id_row *rows, struct error *err)
-{
-    autostrings struct strings argv = STRINGS_NONE;
-    char *none[] = { NULL };
-    int status = -1;
-
-    strings_add(&argv, program);
-    strings_take(&argv, text_format("%d", pid));
-    for (size_t i = 0; i < 2; i++) {
-        strings_take(&argv, text_format("%u", rows[i].inside));
-        strings_take(&argv, text_format("%u", rows[i].outside));
-        strings_take(&argv, text_format("%u", rows[i].count));
-    }
-
-    pid_t child;
-    errno = posix_spawn(&child, program, NULL, NULL, argv.items, none);
-    if (errno != 0 || waitpid(child, &status, 0) < 0)
-        return error_sys(err, "run %s", program);
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-        return error_set(err, ERROR_UNSUPPORTED, "%s refused the ids of /etc/subuid and /etc/subgid", program);
-    return 0;
-}
-
-static int map_ids(const struct ids *ids, pid_t pid, struct error *err)
-{
-    if (ids->helpers) {
-        if (run_map_helper("/usr/bin/newuidmap", pid, ids->uids, err) < 0)
-            return -1;
-        return run_map_helper("/usr/bin/newgidmap", pid, ids->gids, err);
-    }
-    if (write_map(pid, "uid_map", ids->uids, ids->rows, err) < 0)
-        return -1;
-    return write_map(pid, "gid_map", ids->gids, ids->rows, err);
-}
 
 static int wake_clone(int go, struct error *err)
 {
@@ -141,7 +96,7 @@ static int run_mounter(const struct clone_context *context, pid_t pid, int go, s
 /* Root, or a user with subordinate ids: the parent maps ids and root also mounts. */
 static int finish_from_outside(const struct clone_context *context, pid_t pid, int go, struct error *err)
 {
-    if (map_ids(&context->plan->ids, pid, err) < 0)
+    if (idmap_write(&context->plan->ids, pid, err) < 0)
         return error_while(err, "map ids");
     if (wake_clone(go, err) < 0)
         return -1;

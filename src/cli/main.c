@@ -4,9 +4,13 @@
 #include "cli/commands.h"
 #include "cli/completion.h"
 #include "cli/help.h"
+#include "cli/ls.h"
 #include "cli/policy.h"
+#include "cli/prune.h"
+#include "cli/rm.h"
 #include "cli/run.h"
 #include "cli/say.h"
+#include "cli/show.h"
 #include "cli/version.h"
 #include "keeper/keeper.h"
 
@@ -23,13 +27,41 @@ const struct command commands[] = {
                      "the work tree around "
                      "the current directory, and nothing else of yours. It has no network. What it writes goes "
                      "to a layer of its "
-                     "own, the files outside stay as they are.\n\n"
+                     "own, the files outside stay as they are. If it changed something the sandbox is "
+                     "kept until cove rm removes it, and with --rm it is not.\n\n"
                      "The exit code is the command's; 128+N if signal N ended it, 124 if --timeout did, 126 if "
                      "it could not be "
                      "run, 127 if it was not found, 125 if Cove itself failed.",
       .rows = options_of_run,
       .spec = true,
       .run = cli_run },
+    { .name = "ls",
+      .summary = "list the sandboxes that are kept or run",
+      .usage = "[OPTIONS]",
+      .rows = options_of_ls,
+      .run = cli_ls },
+    { .name = "show",
+      .summary = "tell about one sandbox",
+      .usage = "[OPTIONS] [ID]",
+      .description = "Tells all that is known of a sandbox. ID is its name or the beginning of its id, three "
+                     "characters at least; without it, the last sandbox of the work tree around the current "
+                     "directory is meant.\n\n"
+                     "The exit code is 1 if there is no such sandbox.",
+      .rows = options_of_show,
+      .run = cli_show },
+    { .name = "rm",
+      .summary = "remove sandboxes, with what they changed",
+      .usage = "[OPTIONS] ID...",
+      .description = "Removes sandboxes that do not run, and prints their ids. ID is a name or the beginning "
+                     "of an id, three characters at least.\n\n"
+                     "The exit code is 1 if there is no such sandbox.",
+      .rows = options_of_rm,
+      .run = cli_rm },
+    { .name = "prune",
+      .summary = "remove old sandboxes, with what they changed",
+      .usage = "[OPTIONS]",
+      .rows = options_of_prune,
+      .run = cli_prune },
     { .name = "policy",
       .summary = "show which policy holds here, and who said so",
       .usage = "show [OPTIONS]",

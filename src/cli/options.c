@@ -13,6 +13,8 @@
 const struct option_row option_help = { "help", 'h', NULL, "Show this help", OPTION_BOOL, RUN_AT(help) };
 
 const struct option_row options_of_run[] = {
+    { "name", 0, "NAME", "Name the sandbox, to find it again if it is kept", OPTION_STRING, RUN_AT(name) },
+    { "label", 0, "KEY[=VALUE]", "Label the sandbox; may be given again", OPTION_LIST, RUN_AT(labels) },
     { "summary", 0, NULL, "Tell on standard error what happened, also where that is no terminal", OPTION_BOOL,
       RUN_AT(summary) },
     { "quiet", 'q', NULL, "No summary; say nothing but errors", OPTION_BOOL, RUN_AT(quiet) },
@@ -33,6 +35,7 @@ void options_free(struct options *options)
 {
     spec_request_free(&options->spec);
     strings_free(&options->words);
+    strings_free(&options->run.labels);
     *options = OPTIONS_NONE;
 }
 
@@ -151,12 +154,24 @@ static void use(const struct parsing *parsing, const struct option *option, cons
 {
     struct options *out = parsing->out;
 
-    if (option->flag)
+    if (option->flag) {
         *array_add(&out->spec) = (struct flag_use){ option->flag, option->field, value };
-    else if (option->row->type == OPTION_BOOL)
-        *(bool *)((char *)&out->run + option->row->at) = true;
-    else
-        *(const char **)((char *)&out->run + option->row->at) = value;
+        return;
+    }
+
+    void *at = (char *)&out->run + option->row->at;
+
+    switch (option->row->type) {
+    case OPTION_BOOL:
+        *(bool *)at = true;
+        break;
+    case OPTION_STRING:
+        *(const char **)at = value;
+        break;
+    case OPTION_LIST:
+        strings_add(at, value);
+        break;
+    }
 }
 
 /* `attached` is the value that stood in the same word, or NULL. */
@@ -203,10 +218,15 @@ int options_parse(const struct command *command, int argc, char **argv, struct o
     *out = OPTIONS_NONE;
     while (parsing.at < argc) {
         const char *word = argv[parsing.at];
+        bool option = word[0] == '-' && word[1];
 
-        if (word[0] != '-' || !word[1])
+        if (!option && command->spec) /* the words are a command line of their own */
             break;
         parsing.at++;
+        if (!option) {
+            strings_add(&out->words, word);
+            continue;
+        }
         if (strcmp(word, "--") == 0)
             break;
         if ((word[1] == '-' ? parse_long : parse_letters)(&parsing, word) < 0) {

@@ -17,8 +17,9 @@
  *         ...
  *     workspace_find(...); spec_narrow_by_repository(&spec, workspace_fd, root, &origins, err);
  *
- * Rules: options stand before the first word that is none, and before `--`; `--flag value` and
- * `--flag=value`, `-f value` and `-fvalue`; short ones without a value can be joined (-it). */
+ * Rules: options stand before `--` and, where the words are a command to run, before the first word
+ * that is none; `--flag value` and `--flag=value`, `-f value` and `-fvalue`; short ones without a
+ * value can be joined (-it). */
 
 #include "spec/read.h"
 
@@ -38,13 +39,18 @@ struct run_options {
     bool print_plan;
     bool explain;
     bool summary;
-    const char *report; /* file for the report as JSON; NULL: none */
+    bool force;
+    const char *report;    /* file for the report as JSON; NULL: none */
+    const char *name;      /* of a new sandbox; NULL: none */
+    const char *older;     /* a duration, as it was written; NULL: not said */
+    struct strings labels; /* KEY or KEY=VALUE */
 };
 
 /* How an option_row changes struct run_options. */
 enum option_type {
     OPTION_BOOL,   /* sets a bool */
     OPTION_STRING, /* borrows the word */
+    OPTION_LIST,   /* adds a copy of it */
 };
 
 /* One option that is no field of the spec. */

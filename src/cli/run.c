@@ -14,6 +14,7 @@
 #include "init/protocol.h"
 #include "keeper/explain.h"
 #include "keeper/guard.h"
+#include "keeper/keep.h"
 #include "keeper/keeper.h"
 #include "keeper/report.h"
 #include "store/store.h"
@@ -37,12 +38,15 @@ struct run {
     struct timespec started;
     uint64_t began_at, planned_at, cloned_at; /* CLOCK_MONOTONIC in microseconds */
     struct result result;
-    bool guarded, ran;
+    struct record record; /* unless nothing is kept */
+    int verdict;          /* to the guard */
+    bool guarded, ran, kept;
 };
 
 static void run_free(struct run *run)
 {
     explain_free(run->explain);
+    record_free(&run->record);
     strings_free(&run->changes);
     plan_free(&run->plan);
     context_free(&run->context);
@@ -77,8 +81,9 @@ static void print_plan(const struct run *run)
 static int start_guard(void *owner, struct error *err)
 {
     struct run *run = owner;
+    struct record *record = run->context.spec.remove ? NULL : &run->record;
 
-    if (guard_start(&run->box, &run->dir, run->plan.ids.helpers, err) < 0)
+    if (guard_start(&run->box, &run->dir, run->plan.ids.helpers, record, &run->verdict, err) < 0)
         return -1;
     run->guarded = true;
     return 0;
@@ -177,11 +182,46 @@ static int start_box(struct run *run, struct error *err)
     return start_once(run, err);
 }
 
+static struct keep_about about(const struct run *run)
+{
+    return (struct keep_about){ .plan = &run->plan,
+                                .spec = &run->context.spec,
+                                .name = run->context.options.run.name,
+                                .labels = &run->context.options.run.labels,
+                                .created = run->started };
+}
+
+/* Also beside the set-up, and before the command can change anything. */
+static int begin_record(struct run *run, struct error *err)
+{
+    struct keep_about subject = about(run);
+
+    if (run->context.spec.remove || keep_begin(&subject, &run->dir, &run->record, err) == 0)
+        return 0;
+    end_unguarded(run);
+    return -1;
+}
+
+static void end_record(struct run *run)
+{
+    struct error err;
+
+    if (!run->guarded || run->context.spec.remove)
+        return;
+
+    int kept = keep_end(run->dir.fd, &run->record, &run->result, &err);
+
+    if (kept < 0)
+        say_warning("%s", err.text);
+    run->kept = kept != 0;
+    guard_tell(&run->verdict, run->kept ? GUARD_KEEP : GUARD_REMOVE);
+}
+
 static int contain(struct run *run, struct error *err)
 {
     hold_signals(SIG_BLOCK);
     clock_gettime(CLOCK_REALTIME, &run->started);
-    if (start_box(run, err) < 0)
+    if (start_box(run, err) < 0 || begin_record(run, err) < 0)
         return -1;
     run->cloned_at = clock_us();
     start_explaining(run);
@@ -190,6 +230,7 @@ static int contain(struct run *run, struct error *err)
     int result = keeper_run(&run->box, &wishes, &run->result, err);
 
     end_unguarded(run);
+    end_record(run);
     hold_signals(SIG_UNBLOCK);
     run->ran = result == 0;
     return result;
@@ -219,6 +260,13 @@ static void print_report(const struct report *report, const struct run_options *
     else if (report->findings)
         report_findings(report->findings, colour, &text);
     fputs(text_string(&text), stderr);
+}
+
+static const char *describe_changes(const struct run *run)
+{
+    if (run->context.spec.remove)
+        return "were discarded";
+    return run->kept ? "are kept" : run->guarded ? "to the workspace: none" : NULL;
 }
 
 static uint64_t since(const struct run *run, uint64_t at)
@@ -252,7 +300,8 @@ static int tell(const struct run *run, struct error *err)
         .started = run->started,
         .result = &run->result,
         .phases = &phases,
-        .changes = "were discarded",
+        .changes = describe_changes(run),
+        .kept = run->kept,
         .enforced = &protections,
         .findings = run->explain ? &findings : NULL,
     };
@@ -280,7 +329,9 @@ static int run_command(struct run *run, const struct command *command, int argc,
         say_help(command);
         return 0;
     }
-    if (make_plan(run, err) < 0)
+    struct keep_about subject = about(run);
+
+    if (keep_check(&subject, err) < 0 || make_plan(run, err) < 0)
         return -1;
     run->planned_at = clock_us();
     if ((options->print_plan || options->dry_run) && !plan_holds(&run->plan) &&
@@ -303,7 +354,9 @@ static int run_command(struct run *run, const struct command *command, int argc,
  * output was lost. */
 int cli_run(const struct command *command, int argc, char **argv)
 {
-    struct run run = { .dir = SANDBOX_DIR_NONE, .box = BOX_NONE, .began_at = clock_us() };
+    struct run run = {
+        .dir = SANDBOX_DIR_NONE, .box = BOX_NONE, .record = RECORD_NONE, .verdict = -1, .began_at = clock_us()
+    };
     struct error err = { 0 };
     int code = run_command(&run, command, argc, argv, &err) < 0 ? say_error(&err) : run.result.exit_code;
 

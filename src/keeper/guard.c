@@ -1,9 +1,11 @@
 #include "keeper/guard.h"
 
+#include "base/array.h"
 #include "base/error.h"
 #include "base/own.h"
 #include "base/text.h"
 #include "box/box.h"
+#include "keeper/keep.h"
 #include "store/store.h"
 
 #include <errno.h>
@@ -12,6 +14,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -30,44 +33,104 @@ static void keep_only(int *fds[], int count)
     close_range((unsigned)count, ~0U, 0);
 }
 
-static _Noreturn void guard_main(int pidfd, int users, struct sandbox_dir dir)
+/* Without a word the keeper is dead, and what it would have done is done here. */
+static bool is_kept(int verdict, const struct sandbox_dir *dir, struct record *record)
 {
     struct error ignored;
+    char what;
+    ssize_t got;
+
+    while ((got = read(verdict, &what, 1)) < 0 && errno == EINTR)
+        continue;
+    if (got == 1)
+        return what == GUARD_KEEP;
+    return keep_end(dir->fd, record, NULL, &ignored) != 0;
+}
+
+static void wait_for_death(int pidfd)
+{
+    struct pollfd dead = { .fd = pidfd, .events = POLLIN };
+
+    while (poll(&dead, 1, -1) < 0 && errno == EINTR)
+        continue;
+}
+
+static void sweep(const struct sandbox_dir *dir)
+{
+    autostrings struct strings unfinished = STRINGS_NONE;
+
+    store_sweep(dir, &unfinished);
+    for (size_t i = 0; i < unfinished.len; i++)
+        keep_finish(dir->parent, unfinished.items[i]);
+}
+
+static _Noreturn void guard_main(int pidfd, int users, int verdict, struct sandbox_dir dir,
+                                 struct record *record)
+{
+    struct error ignored;
+    int *fds[5] = { &pidfd, &dir.parent, &dir.fd }, count = 3;
 
     setsid(); /* Ctrl-C is for the command, not for us */
     umask(0);
     prctl(PR_SET_NAME, "cove-guard");
-    keep_only((int *[]){ &pidfd, &dir.parent, &dir.fd, &users }, users < 0 ? 3 : 4);
+    if (users >= 0)
+        fds[count++] = &users;
+    if (verdict >= 0)
+        fds[count++] = &verdict;
+    keep_only(fds, count);
 
-    struct pollfd dead = { .fd = pidfd, .events = POLLIN };
-    while (poll(&dead, 1, -1) < 0 && errno == EINTR)
-        continue;
-    store_sweep(&dir);
+    wait_for_death(pidfd);
+    bool kept = verdict >= 0 && is_kept(verdict, &dir, record);
+
+    sweep(&dir);
+    if (kept && users < 0)
+        store_make_spare(dir.parent);
     if (users >= 0)
         (void)setns(users, CLONE_NEWUSER);
+    if (kept) {
+        store_tidy(dir.fd);
+        _exit(0);
+    }
 
-    struct sandbox_dir gone = dir;
     int parent = fcntl(dir.parent, F_DUPFD_CLOEXEC, 0);
 
     /* What fails is left to the next start's sweep. */
     if (store_remove(&dir, &ignored) == 0 && users < 0)
-        store_make_spare(parent, gone.id);
+        store_make_spare(parent);
     _exit(0);
 }
 
-int guard_start(const struct box *box, const struct sandbox_dir *dir, bool foreign_ids, struct error *err)
+int guard_start(const struct box *box, const struct sandbox_dir *dir, bool foreign_ids, struct record *record,
+                int *verdict, struct error *err)
 {
     autofree char *path = text_format("/proc/%d/ns/user", box->pid);
     autoclose int users = foreign_ids ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    int ends[2] = { -1, -1 };
 
     if (foreign_ids && users < 0)
         return error_sys(err, "open the sandbox's user namespace");
+    if (record && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+        return error_sys(err, "make a socket pair for the guard");
+    autoclose int hear = ends[0], tell = ends[1];
 
     pid_t pid = fork();
 
     if (pid < 0)
         return error_sys(err, "fork the guard");
     if (pid == 0)
-        guard_main(box->pidfd, users, *dir);
+        guard_main(box->pidfd, users, hear, *dir, record);
+    if (record)
+        *verdict = steal_fd(&tell);
     return 0;
+}
+
+void guard_tell(int *verdict, enum guard_verdict what)
+{
+    char byte = (char)what;
+
+    if (*verdict < 0)
+        return;
+    /* A guard that was killed hears nothing: the directory has its record, or is swept. */
+    (void)send(*verdict, &byte, 1, MSG_NOSIGNAL);
+    close(steal_fd(verdict));
 }

@@ -1,10 +1,12 @@
 #include "keeper/report.h"
 
 #include "base/array.h"
+#include "base/date.h"
 #include "base/error.h"
 #include "base/own.h"
 #include "base/text.h"
 #include "keeper/explain.h"
+#include "keeper/kept.h"
 #include "keeper/result.h"
 
 #include <errno.h>
@@ -58,20 +60,12 @@ static void add_list(struct text *out, const char *key, const char *const *items
     text_add(out, "]");
 }
 
-/* RFC 3339 in UTC, to the millisecond. */
 static void add_time(struct text *out, const char *key, struct timespec time)
 {
-    char text[64];
-    struct tm parts;
+    char date[DATE_SIZE];
 
-    if (!gmtime_r(&time.tv_sec, &parts)) {
-        add_string(out, key, NULL);
-        return;
-    }
-    size_t len = strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
-
-    snprintf(text + len, sizeof text - len, ".%03ldZ", time.tv_nsec / 1000000);
-    add_string(out, key, text);
+    date_write(time, date);
+    add_string(out, key, *date ? date : NULL);
 }
 
 static void add_usage(struct text *out, const struct result *result)
@@ -134,6 +128,18 @@ static void add_findings(struct text *out, const struct findings *findings)
     add_number(out, "findings_left_out", findings->left_out);
 }
 
+/* What one does next with a sandbox that is kept. */
+static const char *const next_commands[] = { "show", "rm" };
+
+static void add_next(struct text *out, const struct report *report)
+{
+    add_key(out, "next");
+    text_add(out, "[");
+    for (size_t i = 0; report->kept && i < ARRAY_LEN(next_commands); i++)
+        text_addf(out, "%s\"cove %s %s\"", i ? "," : "", next_commands[i], report->id);
+    text_add(out, "]");
+}
+
 void report_json(const struct report *report, struct text *out)
 {
     const struct strings *enforced = report->enforced;
@@ -150,6 +156,8 @@ void report_json(const struct report *report, struct text *out)
     add_result(out, report->result);
     add_phases(out, report->phases);
     add_string(out, "changes", report->changes);
+    add_flag(out, "kept", report->kept);
+    add_next(out, report);
     add_list(out, "enforced", enforced ? (const char *const *)enforced->items : NULL);
     add_findings(out, report->findings);
     text_add(out, "}\n");
@@ -296,6 +304,12 @@ static void add_end(struct text *out, const struct result *result, bool colour)
     }
 }
 
+static void add_next_lines(struct text *out, const struct report *report)
+{
+    for (size_t i = 0; report->kept && i < ARRAY_LEN(next_commands); i++)
+        text_addf(out, "%scove %s %.*s", i ? ", " : ": ", next_commands[i], KEPT_ID_SHOWN, report->id);
+}
+
 void report_summary(const struct report *report, bool colour, struct text *out)
 {
     add_coloured(out, colour, "1", "cove");
@@ -306,6 +320,7 @@ void report_summary(const struct report *report, bool colour, struct text *out)
     if (report->changes) {
         text_add(out, "  changes ");
         text_add_inert(out, report->changes);
+        add_next_lines(out, report);
         text_add(out, "\n");
     }
     if (report->enforced && report->enforced->len > 0) {

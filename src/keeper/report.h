@@ -25,6 +25,7 @@ struct report {
     const struct result *result;
     const struct phases *phases;     /* where the time of the start and the end went; may be NULL */
     const char *changes;             /* where they went: "were discarded (--rm)" */
+    bool kept;                       /* the sandbox is still there, with its changes */
     const struct strings *enforced;  /* the layers of protection that were on, one word each */
     const struct findings *findings; /* of --explain */
 };

@@ -191,7 +191,7 @@ bool form_env(const struct form_context *context, const char *in, char **out, st
 static const struct unit {
     const char *name;
     uint64_t millis;
-} units[] = { { "h", 3600000 }, { "m", 60000 }, { "s", 1000 }, { "ms", 1 } };
+} units[] = { { "d", 86400000 }, { "h", 3600000 }, { "m", 60000 }, { "s", 1000 }, { "ms", 1 } };
 
 /* Reads NUMBER and, if the letters behind it are one of the units from *unit on, that unit.
  * Returns what follows, or NULL. */
@@ -239,7 +239,7 @@ bool form_duration(const char *in, uint64_t *out, struct text *why)
     while (at && *at);
     if (at && *out == 0)
         return refuse(why, "must be longer than nothing; `none` is no limit");
-    return at || refuse(why, "must be a duration such as 30m, 1h30m, 500ms, plain seconds, or none");
+    return at || refuse(why, "must be a duration such as 30m, 1h30m, 7d, 500ms, plain seconds, or none");
 }
 
 void form_duration_show(uint64_t value, struct text *out)

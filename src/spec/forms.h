@@ -22,7 +22,7 @@ field_form form_hostname;
 field_form form_pattern; /* of file names to hide */
 field_form form_env;     /* KEY=VALUE or KEY; *out is NULL if the host has no such variable */
 
-/* 30m, 1h30m, 500ms, plain seconds, none. */
+/* 30m, 1h30m, 7d, 500ms, plain seconds, none. */
 bool form_duration(const char *in, uint64_t *out, struct text *why);
 void form_duration_show(uint64_t value, struct text *out);
 

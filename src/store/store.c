@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,19 +26,13 @@ static int make_private(int dir, const char *name)
     return mkdirat(dir, name, 0700) < 0 ? -1 : fchmodat(dir, name, 0700, 0);
 }
 
-/* Opens `name` below `dir`, making it if needed, and checks that it is ours alone: whoever else
- * could write there could swap what we mount. */
-static int open_private(int dir, const char *name, const char *shown, struct error *err)
+/* Opens `name` below `dir` and checks that it is ours alone: whoever else could write there could
+ * swap what we mount. */
+static int open_ours(int dir, const char *name, const char *shown, struct error *err)
 {
-    autoclose int fd = -1;
+    autoclose int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     struct stat status;
 
-    fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0 && errno == ENOENT) {
-        if (make_private(dir, name) < 0 && errno != EEXIST)
-            return error_sys(err, "make %s", shown);
-        fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    }
     if (fd < 0)
         return error_sys(err, "open %s", shown);
     if (fstat(fd, &status) < 0)
@@ -46,6 +41,14 @@ static int open_private(int dir, const char *name, const char *shown, struct err
         return error_set(err, ERROR_REFUSED, "%s must belong to you and be closed to others (chmod 700)",
                          shown);
     return steal_fd(&fd);
+}
+
+/* The same, making it if needed. */
+static int open_private(int dir, const char *name, const char *shown, struct error *err)
+{
+    if (faccessat(dir, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && make_private(dir, name) < 0 && errno != EEXIST)
+        return error_sys(err, "make %s", shown);
+    return open_ours(dir, name, shown, err);
 }
 
 /* mkdir -p: the directories above the state directory may be anybody's, as $HOME's parents are. */
@@ -65,10 +68,11 @@ static int open_state(const char *state, struct error *err)
     return open_private(AT_FDCWD, state, state, err);
 }
 
+static const char letters[] = "abcdefghijklmnopqrstuvwxyz234567";
+
 /* Twenty characters of 32: 100 random bits, no lock and no counter needed. */
 static int new_id(char id[ID_LENGTH + 1], struct error *err)
 {
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyz234567";
     unsigned char bytes[ID_LENGTH];
 
     if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
@@ -84,9 +88,14 @@ static int new_id(char id[ID_LENGTH + 1], struct error *err)
 static const char spare[] = "../spare";
 static const char *const usual_layers[] = { "u0", "w0", "u1", "w1" };
 
-void store_make_spare(int parent, const char *id)
+void store_make_spare(int parent)
 {
     struct error ignored;
+    char id[ID_LENGTH + 1];
+
+    if (new_id(id, &ignored) < 0)
+        return;
+
     bool made = faccessat(parent, spare, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && mkdirat(parent, id, 0700) == 0;
     autoclose int fd = made ? openat(parent, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
 
@@ -245,25 +254,148 @@ int store_remove(struct sandbox_dir *dir, struct error *err)
     return result;
 }
 
-static void sweep_one(int parent, const char *name)
+/* A sandbox with a record is its owner's to remove.  True if it ended with nobody to tidy it up. */
+static bool sweep_one(int parent, const char *name)
 {
     autoclose int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     struct error err;
 
-    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
+        return false;
+    if (faccessat(fd, STORE_RECORD, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        return faccessat(fd, "w0", F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    if (errno == ENOENT)
         (void)store_remove_tree(parent, name, &err);
+    return false;
 }
 
-void store_sweep(const struct sandbox_dir *own)
+/* A stream of its own on the directory `fd`. */
+static DIR *list(int fd)
 {
-    int fd = openat(own->parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    autoclosedir DIR *entries = fd < 0 ? NULL : fdopendir(fd);
+    int again = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *entries = again < 0 ? NULL : fdopendir(again);
 
-    if (!entries && fd >= 0)
-        close(fd);
-    if (!entries || flock(fd, LOCK_EX | LOCK_NB) < 0)
+    if (!entries && again >= 0)
+        close(again);
+    return entries;
+}
+
+void store_sweep(const struct sandbox_dir *own, struct strings *unfinished)
+{
+    autoclosedir DIR *entries = list(own->parent);
+
+    if (!entries || flock(dirfd(entries), LOCK_EX | LOCK_NB) < 0)
         return; /* somebody starts or sweeps: the next one will do */
     for (struct dirent *entry; (entry = readdir(entries));)
-        if (entry->d_name[0] != '.' && strcmp(entry->d_name, own->id) != 0)
-            sweep_one(own->parent, entry->d_name);
+        if (entry->d_name[0] != '.' && strcmp(entry->d_name, own->id) != 0 &&
+            sweep_one(own->parent, entry->d_name))
+            strings_add(unfinished, entry->d_name);
+}
+
+int store_open(const char *state, struct error *err)
+{
+    autoclose int base = open(state, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    if (base < 0 && errno != ENOENT)
+        return error_sys(err, "open the state directory %s", state);
+    if (base < 0 || faccessat(base, "sandboxes", F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+        return error_set(err, ERROR_MISSING, "there are no sandboxes");
+    return open_ours(base, "sandboxes", "sandboxes in the state directory", err);
+}
+
+static bool is_id(const char *name)
+{
+    return strlen(name) == ID_LENGTH && !name[strspn(name, letters)];
+}
+
+int store_list(int parent, struct strings *out, struct error *err)
+{
+    autoclosedir DIR *entries = list(parent);
+
+    if (!entries)
+        return error_sys(err, "list the sandboxes");
+    for (struct dirent *entry; (entry = readdir(entries));)
+        if (is_id(entry->d_name))
+            strings_add(out, entry->d_name);
+    return 0;
+}
+
+int store_enter(int parent, const char *id, struct error *err)
+{
+    int fd = openat(parent, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    return fd < 0 ? error_sys(err, "open the sandbox %s", id) : fd;
+}
+
+bool store_is_held(int fd)
+{
+    if (flock(fd, LOCK_SH | LOCK_NB) < 0)
+        return errno == EWOULDBLOCK;
+    (void)flock(fd, LOCK_UN);
+    return false;
+}
+
+/* Polls: a lock with a time limit would need a signal. */
+int store_hold(int fd, unsigned patience_ms)
+{
+    enum { PAUSE_MS = 5 };
+
+    for (unsigned waited = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; waited += PAUSE_MS) {
+        if (errno != EWOULDBLOCK || waited >= patience_ms)
+            return -1;
+        (void)poll(NULL, 0, PAUSE_MS);
+    }
+    return 0;
+}
+
+static int write_all(int fd, const char *bytes, size_t len)
+{
+    while (len) {
+        ssize_t put = write(fd, bytes, len);
+
+        if (put < 0 && errno != EINTR)
+            return -1;
+        bytes += put > 0 ? put : 0;
+        len -= put > 0 ? (size_t)put : 0;
+    }
+    return 0;
+}
+
+int store_write_record(int dir, const char *bytes, size_t len, struct error *err)
+{
+    static const char fresh[] = STORE_RECORD ".new";
+    autoclose int fd = -1;
+
+    if (unlinkat(dir, fresh, 0) < 0 && errno != ENOENT)
+        return error_sys(err, "remove an old %s", fresh);
+    fd = openat(dir, fresh, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0 || write_all(fd, bytes, len) < 0 || renameat(dir, fresh, dir, STORE_RECORD) < 0) {
+        error_sys(err, "write the record of the sandbox");
+        (void)unlinkat(dir, fresh, 0);
+        return -1;
+    }
+    return 0;
+}
+
+void store_drop_record(int dir)
+{
+    (void)unlinkat(dir, STORE_RECORD, 0);
+}
+
+/* Letter and number, as open_layer() in box/execute.c makes them. */
+static bool is_upper(const char *name)
+{
+    return name[0] == 'u' && name[1] && !name[1 + strspn(name + 1, "0123456789")];
+}
+
+void store_tidy(int dir)
+{
+    autoclosedir DIR *entries = list(dir);
+    struct error ignored;
+
+    for (struct dirent *entry; entries && (entry = readdir(entries));)
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
+            strcmp(entry->d_name, STORE_RECORD) != 0 && !is_upper(entry->d_name) &&
+            store_remove_tree(dir, entry->d_name, &ignored) < 0)
+            (void)unlinkat(dir, entry->d_name, 0);
 }

@@ -4,16 +4,23 @@
  *
  *   sandboxes/<id>/   u0 w0 u1 w1 ...  upper and work directories of the writable layers
  *                     m0 m1 ...        layers of white-outs that hide paths
+ *                     record.json      what is known of it, unless it keeps nothing (--rm)
  *   spare             the next sandbox's directory, if there was time to make it
  *   images/empty      a directory that is always empty (the second lower of a read-only tree)
  *
- * A directory whose lock nobody holds belongs to a keeper that died: the next start removes it. */
+ * A directory whose lock nobody holds is a sandbox that does not run.  With a record it is kept
+ * until somebody removes it; without one it is what a dead keeper left, and the next end of a run
+ * removes it. */
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct error;
+struct strings;
 
 enum { ID_LENGTH = 20 };
+
+#define STORE_RECORD "record.json"
 
 struct sandbox_dir {
     int parent; /* sandboxes/ */
@@ -30,12 +37,39 @@ int store_create(const char *state, struct sandbox_dir *out, struct error *err);
 /* Removes the sandbox with everything in it, whatever modes the payload left, and closes. */
 int store_remove(struct sandbox_dir *dir, struct error *err);
 
-/* Leaves a directory ready for the next store_create(), made under the name of a sandbox that is
- * gone.  Best effort. */
-void store_make_spare(int parent, const char *id);
+/* Leaves a directory ready for the next store_create().  Best effort. */
+void store_make_spare(int parent);
 
-/* Removes what dead keepers left.  Best effort: a failure is left to the next start. */
-void store_sweep(const struct sandbox_dir *own);
+/* Removes what dead keepers left and has no record; what has one, and was not tidied up, is added
+ * to `unfinished`.  Best effort: a failure is left to the next. */
+void store_sweep(const struct sandbox_dir *own, struct strings *unfinished);
 
 /* Removes `name` below `dir` with all its content, never following a link. */
 int store_remove_tree(int dir, const char *name, struct error *err);
+
+/* For commands about sandboxes that exist.  Nothing is made. */
+
+/* A handle on sandboxes/; ERROR_MISSING if there is none. */
+int store_open(const char *state, struct error *err);
+
+/* The ids of all sandboxes, in no order. */
+int store_list(int parent, struct strings *out, struct error *err);
+
+/* A handle on sandboxes/<id>, without its lock. */
+int store_enter(int parent, const char *id, struct error *err);
+
+/* Whether somebody else holds the lock.  Must not be asked of a directory without a record: its
+ * keeper may be about to take it. */
+bool store_is_held(int fd);
+
+/* Takes the lock, waiting so long at most; -1 if somebody else still has it. */
+int store_hold(int fd, unsigned patience_ms);
+
+/* Replaces the record, at once and whole, readable for its owner only. */
+int store_write_record(int dir, const char *bytes, size_t len, struct error *err);
+
+/* From now on the directory is no more than what a dead keeper left. */
+void store_drop_record(int dir);
+
+/* Removes everything but the upper directories and the record.  Best effort. */
+void store_tidy(int dir);

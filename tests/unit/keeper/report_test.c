@@ -49,7 +49,8 @@ static void json_has_it_all_in_a_fixed_order(void **state)
         "\"exit_code\":3,\"reason\":\"exited\",\"signal\":0,\"timed_out\":false,\"core\":false,\"error\":null,"
         "\"usage\":{\"wall_us\":1234567,\"user_us\":900000,\"system_us\":0,\"peak_kib\":2048},"
         "\"changes\":\"were discarded "
-        "(--rm)\",\"enforced\":[],\"findings\":[{\"how\":\"read\",\"subject\":\"/a\\n\","
+        "(--rm)\",\"kept\":false,\"next\":[],\"enforced\":[],\"findings\":[{\"how\":\"read\",\"subject\":\"/"
+        "a\\n\","
         "\"why\":\"absent\",\"grant\":\"--read /a\",\"count\":2}],\"findings_left_out\":0}\n");
 }
 
@@ -101,6 +102,21 @@ static void the_summary_is_short_and_inert(void **state)
                                             "    read  /a\\x0a: absent (2 x); --read /a\n");
 }
 
+static void a_kept_sandbox_is_told_with_the_next_commands(void **state)
+{
+    autotext struct text text = TEXT_NONE, json = TEXT_NONE;
+    struct report report = sample();
+
+    (void)state;
+    report.id = "abcdefghijklmnopqrst";
+    report.changes = "are kept";
+    report.kept = true;
+    report_summary(&report, false, &text);
+    assert_contains(text_string(&text), "  changes are kept: cove show abcdefghijkl, cove rm abcdefghijkl\n");
+    report_json(&report, &json);
+    assert_contains(text_string(&json), "\"kept\":true,\"next\":[\"cove show abcdefghijklmnopqrst\",");
+}
+
 static void every_reason_has_a_name_and_a_sentence(void **state)
 {
     (void)state;
@@ -144,6 +160,7 @@ int main(void)
         cmocka_unit_test(the_file_is_whole_and_private),
         cmocka_unit_test(a_device_is_written_to_not_replaced),
         cmocka_unit_test(the_summary_is_short_and_inert),
+        cmocka_unit_test(a_kept_sandbox_is_told_with_the_next_commands),
         cmocka_unit_test(every_reason_has_a_name_and_a_sentence),
         cmocka_unit_test(a_map_counts_and_keeps_its_bound),
     };

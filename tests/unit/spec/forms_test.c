@@ -175,6 +175,8 @@ static void durations_have_units_once_and_in_order(void **state)
         { "30m", true, 1800000, "30m" },
         { "1h30m", true, 5400000, "1h30m" },
         { "500ms", true, 500, "500ms" },
+        { "36h", true, 129600000, "1d12h" },
+        { "7d", true, 604800000, "7d" },
         { "90", true, 90000, "1m30s" },
         { "1m500ms", true, 60500, "1m500ms" },
         { "1h2m3s4ms", true, 3723004, "1h2m3s4ms" },

@@ -55,7 +55,7 @@ static void a_mistake_is_reported_with_file_line_key_value_and_what_is_allowed(v
         const char *yaml, *line, *key, *value, *allowed;
     } cases[] = {
         { "\nlimits:\n  timeout: 5x\n", ":3:", "limits.timeout", "'5x'", "30m" },
-        { "limits: {timeout: 99999h}\n", ":1:", "limits.timeout", "'99999h'", "8784h" },
+        { "limits: {timeout: 99999h}\n", ":1:", "limits.timeout", "'99999h'", "366d" },
         { "limits: {timeout: -1}\n", ":1:", "limits.timeout", "'-1'", "30m" },
         { "limits: {timeout: 1.5}\n", ":1:", "limits.timeout", "'1.5'", "30m" },
         { "limits: {timeout: [1]}\n", ":1:", "limits.timeout", "a list", "text" },

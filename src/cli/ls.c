@@ -1,0 +1,115 @@
+#include "cli/ls.h"
+
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/say.h"
+#include "cli/table.h"
+#include "cli/view.h"
+#include "cli/which.h"
+#include "spec/node.h"
+
+#include <stddef.h>
+#include <stdio.h>
+
+enum { COMMAND_MAX = 40 };
+
+const struct option_row options_of_ls[] = {
+    { "quiet", 'q', NULL, "Print ids only", OPTION_BOOL, offsetof(struct run_options, quiet) },
+    { "json", 0, NULL, "Print one JSON array", OPTION_BOOL, offsetof(struct run_options, json) },
+    { NULL },
+};
+
+static void add_ids(const struct kept_list *list, struct text *out)
+{
+    for (size_t i = 0; i < list->len; i++)
+        text_addf(out, "%s\n", list->items[i].id);
+}
+
+static void add_json(const struct kept_list *list, struct text *out)
+{
+    autonode struct node all = { .kind = NODE_LIST };
+
+    for (size_t i = 0; i < list->len; i++) {
+        struct view view;
+
+        view_read(list, &list->items[i], false, &view);
+        view_node(&list->items[i], &view, node_add(&all, NULL, NODE_MAP, NULL));
+    }
+    node_write_json(&all, out);
+    text_add(out, "\n");
+}
+
+static void add_row(struct table *table, const struct kept_list *list, const struct kept *kept)
+{
+    autotext struct text id = TEXT_NONE, age = TEXT_NONE, command = TEXT_NONE;
+    const struct record *record = &kept->record;
+    bool broken = kept->state == KEPT_BROKEN;
+    struct view view;
+
+    view_read(list, kept, false, &view);
+    text_addf(&id, "%.*s", KEPT_ID_SHOWN, kept->id);
+    view_age(record->created, &age);
+    view_command(record, COMMAND_MAX, &command);
+    table_add(table, text_string(&id));
+    table_add(table, record->name ? record->name : "-");
+    table_add(table, kept_state_name(kept->state));
+    table_add(table, broken ? "-" : text_string(&age));
+    table_add(table, broken ? "?" : view.changed ? "yes" : "no");
+    table_add(table, broken ? "-" : record->workspace);
+    table_add(table, text_string(&command));
+}
+
+static void add_table(const struct kept_list *list, struct text *out)
+{
+    static const char *const heads[] = { "ID", "NAME", "STATE", "AGE", "CHANGES", "WORKSPACE", "COMMAND" };
+    autotable struct table table = { .columns = ARRAY_LEN(heads) };
+
+    for (size_t i = 0; i < ARRAY_LEN(heads); i++)
+        table_add(&table, heads[i]);
+    for (size_t i = 0; i < list->len; i++)
+        add_row(&table, list, &list->items[i]);
+    table_write(&table, out);
+}
+
+static void warn_of_broken(const struct kept_list *list)
+{
+    for (size_t i = 0; i < list->len; i++)
+        if (list->items[i].state == KEPT_BROKEN)
+            say_warning("%s", list->items[i].problem.text);
+}
+
+static int ls(const struct options *options, struct error *err)
+{
+    autowhich struct which which = WHICH_NONE;
+    autotext struct text text = TEXT_NONE;
+
+    if (options->words.len)
+        return error_set(err, ERROR_INVALID, "`cove ls` takes no words; `cove show` tells about one sandbox");
+    if (which_read(&which, err) < 0)
+        return -1;
+    if (options->run.json)
+        add_json(&which.all, &text);
+    else if (options->run.quiet)
+        add_ids(&which.all, &text);
+    else
+        add_table(&which.all, &text);
+    fputs(text_string(&text), stdout);
+    if (!options->run.json && !options->run.quiet)
+        warn_of_broken(&which.all);
+    return 0;
+}
+
+int cli_ls(const struct command *command, int argc, char **argv)
+{
+    autooptions struct options options = OPTIONS_NONE;
+    struct error err = { 0 };
+
+    if (options_parse(command, argc, argv, &options, &err) < 0)
+        return say_error(&err);
+    if (options.run.help) {
+        say_help(command);
+        return 0;
+    }
+    return ls(&options, &err) < 0 ? say_error(&err) : 0;
+}

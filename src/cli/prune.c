@@ -1,0 +1,132 @@
+#include "cli/prune.h"
+
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/say.h"
+#include "cli/table.h"
+#include "cli/view.h"
+#include "cli/which.h"
+#include "spec/forms.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <time.h>
+
+/* Changes that nobody has looked at are not thrown away by a habit. */
+#define OLDER_USUALLY "7d"
+
+const struct option_row options_of_prune[] = {
+    { "older", 0, "DURATION",
+      "Remove what ended longer than DURATION ago (2h, 30d; none: all); " OLDER_USUALLY " unless you say so",
+      OPTION_STRING, offsetof(struct run_options, older) },
+    { "label", 0, "KEY[=VALUE]", "Remove only what has this label; may be given again, then all are needed",
+      OPTION_LIST, offsetof(struct run_options, labels) },
+    { "dry-run", 0, NULL, "Say what would be removed, remove nothing", OPTION_BOOL,
+      offsetof(struct run_options, dry_run) },
+    { NULL },
+};
+
+/* What a run of this command has removed. */
+struct pruning {
+    const struct run_options *options;
+    time_t before;
+    struct table table;
+    uint64_t space;
+    size_t count;
+};
+
+static bool is_meant(const struct pruning *pruning, const struct kept *kept)
+{
+    const struct record *record = &kept->record;
+    time_t end = record->ended.tv_sec ? record->ended.tv_sec : record->created.tv_sec;
+
+    if (kept->state == KEPT_RUNNING || kept->state == KEPT_BROKEN || end > pruning->before)
+        return false;
+    for (size_t i = 0; i < pruning->options->labels.len; i++)
+        if (!record_has_label(record, pruning->options->labels.items[i]))
+            return false;
+    return true;
+}
+
+static int prune_one(struct pruning *pruning, const struct kept_list *list, const struct kept *kept)
+{
+    autotext struct text id = TEXT_NONE, age = TEXT_NONE, space = TEXT_NONE;
+    struct error err;
+    struct view view;
+
+    view_read(list, kept, true, &view);
+    if (!pruning->options->dry_run && kept_remove(list, kept, &err) < 0)
+        return say_error(&err);
+    text_addf(&id, "%.*s", KEPT_ID_SHOWN, kept->id);
+    view_age(kept->record.created, &age);
+    view_space(view.space, &space);
+    table_add(&pruning->table, text_string(&id));
+    table_add(&pruning->table, kept->record.name ? kept->record.name : "-");
+    table_add(&pruning->table, text_string(&age));
+    table_add(&pruning->table, text_string(&space));
+    table_add(&pruning->table, kept->record.workspace);
+    pruning->space += view.space;
+    pruning->count++;
+    return 0;
+}
+
+static void print(const struct pruning *pruning)
+{
+    autotext struct text text = TEXT_NONE;
+
+    table_write(&pruning->table, &text);
+    text_addf(&text, "%s %zu sandbox%s, ", pruning->options->dry_run ? "would remove" : "removed",
+              pruning->count, pruning->count == 1 ? "" : "es");
+    view_space(pruning->space, &text);
+    text_add(&text, "\n");
+    fputs(text_string(&text), stdout);
+}
+
+static int read_older(const struct run_options *options, uint64_t *millis, struct error *err)
+{
+    autotext struct text why = TEXT_NONE;
+    const char *older = options->older ? options->older : OLDER_USUALLY;
+
+    if (form_duration(older, millis, &why))
+        return 0;
+    return error_set(err, ERROR_INVALID, "--older %.100s: %s", older, text_string(&why));
+}
+
+static int prune(const struct options *options, struct error *err)
+{
+    autowhich struct which which = WHICH_NONE;
+    struct pruning pruning = { .options = &options->run, .table = { .columns = 5 } };
+    uint64_t millis;
+    int code = 0;
+
+    if (options->words.len)
+        return error_set(err, ERROR_INVALID, "`cove prune` takes no words; `cove rm` removes single sandboxes");
+    if (read_older(&options->run, &millis, err) < 0 || which_read(&which, err) < 0)
+        return -1;
+    pruning.before = time(NULL) - (time_t)(millis / 1000);
+    for (size_t i = 0; i < which.all.len; i++)
+        if (is_meant(&pruning, &which.all.items[i]) &&
+            prune_one(&pruning, &which.all, &which.all.items[i]) != 0)
+            code = EXIT_OWN_ERROR;
+    print(&pruning);
+    table_free(&pruning.table);
+    return code;
+}
+
+int cli_prune(const struct command *command, int argc, char **argv)
+{
+    autooptions struct options options = OPTIONS_NONE;
+    struct error err = { 0 };
+
+    if (options_parse(command, argc, argv, &options, &err) < 0)
+        return say_error(&err);
+    if (options.run.help) {
+        say_help(command);
+        return 0;
+    }
+
+    int code = prune(&options, &err);
+
+    return code < 0 ? say_error(&err) : code;
+}

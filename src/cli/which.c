@@ -1,0 +1,65 @@
+#include "cli/which.h"
+
+#include "base/error.h"
+#include "base/text.h"
+#include "box/tree.h"
+#include "box/workspace.h"
+#include "cli/say.h"
+
+#include <stdlib.h>
+
+enum { EXIT_NOT_THERE = 1 };
+
+int which_read(struct which *which, struct error *err)
+{
+    if (host_read(&which->host, err) < 0)
+        return -1;
+    return kept_read(which->host.state, &which->all, err);
+}
+
+void which_free(struct which *which)
+{
+    kept_free(&which->all);
+    host_free(&which->host);
+    *which = WHICH_NONE;
+}
+
+/* As `cove run` finds it, without any policy: that has no say in where a work tree begins. */
+static char *work_tree(const struct host *host, struct error *err)
+{
+    static char here[] = ".";
+    struct spec spec = { .directory = here };
+    struct workspace workspace = { 0 };
+    struct trees trees = TREES_NONE;
+    char *root = NULL;
+
+    if (workspace_find(&spec, host, &workspace, &trees, err) == 0)
+        root = text_copy(workspace.root);
+    workspace_free(&workspace);
+    trees_free(&trees);
+    return root;
+}
+
+const struct kept *which_sandbox(const struct which *which, const char *word, struct error *err)
+{
+    if (word)
+        return kept_find(&which->all, word, err);
+
+    char *root = work_tree(&which->host, err);
+    const struct kept *found = root ? kept_newest_of(&which->all, root) : NULL;
+
+    if (!root)
+        error_hint(err, "or name a sandbox; `cove ls` lists them");
+    else if (!found)
+        error_set(err, ERROR_MISSING, "no sandbox of %.300s is kept; `cove ls` lists those of other work trees",
+                  root);
+    free(root);
+    return found;
+}
+
+int which_error(const struct error *err)
+{
+    int code = say_error(err);
+
+    return err->kind == ERROR_MISSING ? EXIT_NOT_THERE : code;
+}

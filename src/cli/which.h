@@ -1,0 +1,28 @@
+#pragma once
+
+#include "box/host.h"
+#include "keeper/kept.h"
+
+struct error;
+
+/* Which sandbox a command is about. */
+struct which {
+    struct host host;
+    struct kept_list all;
+};
+
+#define WHICH_NONE ((struct which){ .all = KEPT_LIST_NONE })
+#define autowhich __attribute__((cleanup(which_free)))
+
+/* Reads who we are, and every sandbox there is.  Makes nothing. */
+int which_read(struct which *which, struct error *err);
+void which_free(struct which *which);
+
+/* The sandbox that `word` names, by its name or by the beginning of its id; without a word the last
+ * one of the work tree around the current directory.  NULL: `err` says why, ERROR_MISSING if there
+ * is none. */
+const struct kept *which_sandbox(const struct which *which, const char *word, struct error *err);
+
+/* Prints the error and gives the exit code: 1 if what was named is not there, so that a script can
+ * tell it from a failure of ours. */
+int which_error(const struct error *err);

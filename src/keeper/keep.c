@@ -1,0 +1,189 @@
+#include "keeper/keep.h"
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/own.h"
+#include "base/text.h"
+#include "box/plan.h"
+#include "keeper/kept.h"
+#include "keeper/result.h"
+#include "spec/node.h"
+#include "store/store.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+/* A command line may have megabytes.  Nobody reads more than its beginning. */
+enum { ARGV_BYTES_MAX = 64 << 10 };
+
+int keep_check(const struct keep_about *about, struct error *err)
+{
+    autostrings struct strings labels = STRINGS_NONE;
+    autotext struct text shown = TEXT_NONE;
+
+    if (about->name && !record_is_name(about->name)) {
+        node_show_text(about->name, &shown);
+        return error_set(
+            err, ERROR_INVALID,
+            "--name %s: must be up to 63 of a-z, 0-9, '.', '_' and '-', the first a letter or digit",
+            text_string(&shown));
+    }
+    for (size_t i = 0; i < about->labels->len; i++)
+        if (!record_add_label(&labels, about->labels->items[i])) {
+            node_show_text(about->labels->items[i], &shown);
+            return error_set(err, ERROR_INVALID,
+                             "--label %s: must be KEY or KEY=VALUE of up to 512 bytes, KEY of letters, digits, "
+                             "'.', '_', '-' and '/'; 64 of them at most",
+                             text_string(&shown));
+        }
+    return 0;
+}
+
+/* Field 22 of /proc/self/stat; the name in field 2 may hold anything. */
+static uint64_t own_start(void)
+{
+    autofree char *stat = file_text(AT_FDCWD, "/proc/self/stat", 4096);
+    const char *at = stat ? strrchr(stat, ')') : NULL;
+
+    for (int field = 2; at && field < 22; field++)
+        at = strchr(at + 1, ' ');
+    return at ? strtoull(at + 1, NULL, 10) : 0;
+}
+
+static void add_command(struct record *record, const struct strings *argv)
+{
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < argv->len; i++) {
+        bytes += strlen(argv->items[i]) + 1;
+        if (bytes > ARGV_BYTES_MAX) {
+            strings_add(&record->argv, "...");
+            return;
+        }
+        strings_add(&record->argv, argv->items[i]);
+    }
+}
+
+static void add_layers(struct record *record, const struct plan *plan)
+{
+    for (size_t i = 0; i < plan->steps.len; i++) {
+        const struct step *step = &plan->steps.items[i];
+
+        if (step->layer < 0)
+            continue;
+
+        const struct tree *tree = &plan->trees.items[step->tree];
+        struct record_layer *layer = array_add(&record->layers);
+
+        *layer = (struct record_layer){ .number = (uint64_t)step->layer,
+                                        .source = text_copy(tree->source),
+                                        .target = text_copy(tree->target),
+                                        .why = text_copy(tree->why),
+                                        .device = tree->device,
+                                        .inode = tree->inode };
+        strings_copy(&layer->hide, &tree->hide);
+    }
+}
+
+static void describe(const struct keep_about *about, const char *id, struct record *record)
+{
+    const struct plan *plan = about->plan;
+    const struct tree *workspace = trees_at(&plan->trees, plan->workspace);
+    char hash[65];
+
+    spec_hash(about->spec, hash);
+    *record = RECORD_NONE;
+    record->id = text_copy(id);
+    record->name = about->name ? text_copy(about->name) : NULL;
+    record->created = about->created;
+    record->workspace = text_copy(plan->workspace);
+    record->workspace_device = workspace ? workspace->device : 0;
+    record->workspace_inode = workspace ? workspace->inode : 0;
+    record->cwd = text_copy(plan->cwd);
+    record->image = text_copy(about->spec->image);
+    record->spec_hash = text_copy(hash);
+    record->keeper = (uint64_t)getpid();
+    record->keeper_started = own_start();
+    for (size_t i = 0; i < about->labels->len; i++)
+        (void)record_add_label(&record->labels, about->labels->items[i]);
+    add_command(record, &plan->argv);
+    record_set_ids(record, &plan->ids);
+    add_layers(record, plan);
+}
+
+static int check_name_is_free(int parent, const char *name, struct error *err)
+{
+    autokept struct kept_list list = KEPT_LIST_NONE;
+
+    if (kept_read_at(parent, &list, err) < 0)
+        return -1;
+    for (size_t i = 0; i < list.len; i++)
+        if (list.items[i].record.name && strcmp(list.items[i].record.name, name) == 0) {
+            error_set(err, ERROR_INVALID, "sandbox %.*s has the name %s already", KEPT_ID_SHOWN,
+                      list.items[i].id, name);
+            return error_hint(err, "take another, or remove that one: cove rm %s", name);
+        }
+    return 0;
+}
+
+/* While we look nobody else gives the same name. */
+static int write_named(const struct sandbox_dir *dir, const struct record *record, struct error *err)
+{
+    if (flock(dir->parent, LOCK_EX) < 0)
+        return error_sys(err, "lock the directory of sandboxes");
+
+    int result = check_name_is_free(dir->parent, record->name, err);
+
+    if (result == 0)
+        result = record_write(dir->fd, record, err);
+    (void)flock(dir->parent, LOCK_UN);
+    return result;
+}
+
+int keep_begin(const struct keep_about *about, const struct sandbox_dir *dir, struct record *out,
+               struct error *err)
+{
+    struct record record;
+
+    describe(about, dir->id, &record);
+    if ((record.name ? write_named(dir, &record, err) : record_write(dir->fd, &record, err)) < 0) {
+        record_free(&record);
+        return -1;
+    }
+    *out = record;
+    return 0;
+}
+
+int keep_end(int dir, struct record *record, const struct result *result, struct error *err)
+{
+    if (!kept_is_changed(dir, record)) {
+        store_drop_record(dir);
+        return 0;
+    }
+    record->state = result ? RECORD_STOPPED : RECORD_KILLED;
+    clock_gettime(CLOCK_REALTIME, &record->ended);
+    if (result) {
+        record->exit_code = (uint64_t)result->exit_code;
+        record->reason = text_copy(result_reason_name(result->reason));
+    }
+    return record_write(dir, record, err) < 0 ? -1 : 1;
+}
+
+/* By the lock it is ours, and what its record says now is the last word. */
+void keep_finish(int parent, const char *id)
+{
+    autorecord struct record record = RECORD_NONE;
+    struct error ignored;
+    autoclose int dir = store_enter(parent, id, &ignored);
+
+    if (dir < 0 || store_hold(dir, 0) < 0 || record_read(dir, id, &record, &ignored) < 0)
+        return;
+    if (record.state == RECORD_RUNNING && keep_end(dir, &record, NULL, &ignored) == 0)
+        (void)store_remove_tree(parent, id, &ignored);
+    else
+        store_tidy(dir);
+}

@@ -1,0 +1,267 @@
+#include "keeper/kept.h"
+
+#include "base/own.h"
+#include "base/text.h"
+#include "box/idmap.h"
+#include "box/plan.h"
+#include "store/layer.h"
+#include "sys/sys.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+const char *kept_state_name(enum kept_state state)
+{
+    return state == KEPT_BROKEN ? "broken" : record_state_name((enum record_state)state);
+}
+
+void kept_free(struct kept_list *list)
+{
+    for (size_t i = 0; i < list->len; i++)
+        record_free(&list->items[i].record);
+    free(list->items);
+    if (list->parent >= 0)
+        close(list->parent);
+    *list = KEPT_LIST_NONE;
+}
+
+/* --- reading --- */
+
+static enum kept_state state_of(int dir, const struct record *record)
+{
+    static const enum kept_state states[] = {
+        [RECORD_RUNNING] = KEPT_RUNNING, [RECORD_STOPPED] = KEPT_STOPPED, [RECORD_KILLED] = KEPT_KILLED
+    };
+
+    if (record->state == RECORD_RUNNING && !store_is_held(dir))
+        return KEPT_KILLED;
+    return states[record->state];
+}
+
+/* A directory without a record keeps nothing, and one that is gone by now was just removed. */
+static void read_one(struct kept_list *list, const char *id)
+{
+    struct error ignored;
+    autoclose int dir = store_enter(list->parent, id, &ignored);
+
+    if (dir < 0 || faccessat(dir, STORE_RECORD, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+        return;
+
+    struct kept *kept = array_add(list);
+
+    snprintf(kept->id, sizeof kept->id, "%s", id);
+    if (record_read(dir, id, &kept->record, &kept->problem) < 0)
+        kept->state = KEPT_BROKEN;
+    else
+        kept->state = state_of(dir, &kept->record);
+}
+
+static int by_age(const void *a, const void *b)
+{
+    const struct kept *first = a, *second = b;
+    const struct timespec *x = &first->record.created, *y = &second->record.created;
+
+    if (x->tv_sec != y->tv_sec)
+        return x->tv_sec < y->tv_sec ? 1 : -1;
+    if (x->tv_nsec != y->tv_nsec)
+        return x->tv_nsec < y->tv_nsec ? 1 : -1;
+    return strcmp(first->id, second->id);
+}
+
+int kept_read_at(int parent, struct kept_list *out, struct error *err)
+{
+    autostrings struct strings ids = STRINGS_NONE;
+    struct kept_list list = KEPT_LIST_NONE;
+
+    if (store_list(parent, &ids, err) < 0)
+        return -1;
+    list.parent = fcntl(parent, F_DUPFD_CLOEXEC, 0);
+    if (list.parent < 0)
+        return error_sys(err, "copy a descriptor");
+    for (size_t i = 0; i < ids.len; i++)
+        read_one(&list, ids.items[i]);
+    if (list.len)
+        qsort(list.items, list.len, sizeof *list.items, by_age);
+    *out = list;
+    return 0;
+}
+
+int kept_read(const char *state, struct kept_list *out, struct error *err)
+{
+    struct error why;
+    autoclose int parent = store_open(state, &why);
+
+    if (parent >= 0)
+        return kept_read_at(parent, out, err);
+    if (why.kind == ERROR_MISSING) {
+        *out = KEPT_LIST_NONE;
+        return 0;
+    }
+    *err = why;
+    return -1;
+}
+
+/* --- finding --- */
+
+/* The candidates of an ambiguous beginning, a few of them. */
+static void add_candidates(const struct kept_list *list, const char *prefix, struct text *out)
+{
+    enum { SHOWN_MAX = 8 };
+    size_t shown = 0;
+
+    for (size_t i = 0; i < list->len; i++) {
+        if (!text_starts(list->items[i].id, prefix))
+            continue;
+        if (shown++ == SHOWN_MAX) {
+            text_add(out, " and others");
+            return;
+        }
+        text_addf(out, "%s%.*s", shown > 1 ? ", " : "", KEPT_ID_SHOWN, list->items[i].id);
+        if (list->items[i].record.name)
+            text_addf(out, " (%s)", list->items[i].record.name);
+    }
+}
+
+static const struct kept *find_prefix(const struct kept_list *list, const char *prefix, size_t *count)
+{
+    const struct kept *found = NULL;
+
+    *count = 0;
+    for (size_t i = 0; i < list->len; i++)
+        if (text_starts(list->items[i].id, prefix)) {
+            found = &list->items[i];
+            ++*count;
+        }
+    return found;
+}
+
+const struct kept *kept_find(const struct kept_list *list, const char *word, struct error *err)
+{
+    autotext struct text candidates = TEXT_NONE;
+    size_t count;
+
+    for (size_t i = 0; i < list->len; i++)
+        if (list->items[i].record.name && strcmp(list->items[i].record.name, word) == 0)
+            return &list->items[i];
+
+    const struct kept *found = find_prefix(list, word, &count);
+
+    if (strlen(word) < KEPT_PREFIX_LEAST) {
+        error_set(err, count ? ERROR_INVALID : ERROR_MISSING, "no sandbox is named '%s'", word);
+        error_hint(err, "the beginning of an id needs %d characters at least", KEPT_PREFIX_LEAST);
+        return NULL;
+    }
+    if (count == 1)
+        return found;
+    if (!count) {
+        error_set(err, ERROR_MISSING, "there is no sandbox '%.100s'", word);
+        error_hint(err, "`cove ls` lists them");
+        return NULL;
+    }
+    add_candidates(list, word, &candidates);
+    error_set(err, ERROR_INVALID, "'%s' is the beginning of %zu ids: %s", word, count,
+              text_string(&candidates));
+    return NULL;
+}
+
+const struct kept *kept_newest_of(const struct kept_list *list, const char *workspace)
+{
+    for (size_t i = 0; i < list->len; i++)
+        if (list->items[i].record.workspace && strcmp(list->items[i].record.workspace, workspace) == 0)
+            return &list->items[i];
+    return NULL;
+}
+
+/* --- changes --- */
+
+/* Caches and the image are the sandbox's own business. */
+static bool is_of_interest(const struct record_layer *layer)
+{
+    static const char *const whys[] = { TREE_WHY_WORKSPACE, TREE_WHY_GIT, TREE_WHY_GRANT };
+
+    for (size_t i = 0; i < ARRAY_LEN(whys); i++)
+        if (strcmp(layer->why, whys[i]) == 0)
+            return true;
+    return false;
+}
+
+static bool is_layer_changed(int dir, const struct record_layer *layer)
+{
+    autofree char *name = text_format("u%llu", (unsigned long long)layer->number);
+    autoclose int upper = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    if (upper < 0)
+        return errno != ENOENT; /* it was never mounted */
+
+    autoclose int base = sys_openat2(AT_FDCWD, layer->source, O_RDONLY | O_DIRECTORY,
+                                     RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+    struct stat status;
+
+    if (base < 0 || fstat(base, &status) < 0 || status.st_dev != layer->device || status.st_ino != layer->inode)
+        return true;
+    return !layer_is_untouched(upper, base);
+}
+
+bool kept_is_changed(int dir, const struct record *record)
+{
+    for (size_t i = 0; i < record->layers.len; i++)
+        if (is_of_interest(&record->layers.items[i]) && is_layer_changed(dir, &record->layers.items[i]))
+            return true;
+    return false;
+}
+
+/* --- removing --- */
+
+int kept_open(const struct kept_list *list, const struct kept *kept, struct error *err)
+{
+    return store_enter(list->parent, kept->id, err);
+}
+
+static int remove_tree(void *argument)
+{
+    const struct sandbox_dir *dir = argument;
+    struct error ignored;
+
+    return store_remove_tree(dir->parent, dir->id, &ignored);
+}
+
+/* Subordinate ids are known to nobody but a user namespace that maps them. */
+static int remove_as(const struct record *record, struct sandbox_dir *dir, struct error *err)
+{
+    struct ids ids;
+
+    record_get_ids(record, &ids);
+    if (!ids.helpers || ids.rows != 2)
+        return store_remove_tree(dir->parent, dir->id, err);
+    return idmap_run(&ids, remove_tree, dir, err);
+}
+
+int kept_remove(const struct kept_list *list, const struct kept *kept, struct error *err)
+{
+    enum { GUARD_MS = 10000 }; /* a guard may still be at work on one that has stopped */
+    struct sandbox_dir dir = { .parent = list->parent };
+    autoclose int fd = -1;
+
+    if (kept->state == KEPT_RUNNING) {
+        error_set(err, ERROR_REFUSED, "sandbox %.*s is running", KEPT_ID_SHOWN, kept->id);
+        return error_hint(err, "end its command first (cove run is process %llu)",
+                          (unsigned long long)kept->record.keeper);
+    }
+    fd = kept_open(list, kept, err);
+    if (fd < 0)
+        return -1;
+    if (store_hold(fd, GUARD_MS) < 0)
+        return error_sys(err, "lock the sandbox %.*s", KEPT_ID_SHOWN, kept->id);
+    memcpy(dir.id, kept->id, sizeof dir.id);
+    /* First, so that what is left after a crash in between is nobody's. */
+    store_drop_record(fd);
+    if (remove_as(&kept->record, &dir, err) < 0)
+        return error_while(err, "remove the sandbox %.*s", KEPT_ID_SHOWN, kept->id);
+    return 0;
+}

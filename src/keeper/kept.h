@@ -1,0 +1,59 @@
+#pragma once
+
+/* The sandboxes that are there: those that run and will be kept, and those that were kept. */
+
+#include "base/error.h"
+#include "keeper/record.h"
+#include "store/store.h"
+
+enum kept_state {
+    KEPT_RUNNING,
+    KEPT_STOPPED,
+    KEPT_KILLED, /* its keeper died before it could write down how it ended */
+    KEPT_BROKEN, /* its record cannot be read: `problem` */
+};
+
+struct kept {
+    char id[ID_LENGTH + 1];
+    enum kept_state state;
+    struct record record; /* empty if broken */
+    struct error problem;
+};
+
+/* Newest first, broken ones last. */
+struct kept_list {
+    int parent; /* sandboxes/, -1 if there is none */
+    struct kept *items;
+    size_t len, cap;
+};
+
+#define KEPT_LIST_NONE ((struct kept_list){ .parent = -1 })
+#define autokept __attribute__((cleanup(kept_free)))
+
+enum { KEPT_PREFIX_LEAST = 3, KEPT_ID_SHOWN = 12 };
+
+/* All sandboxes of a state directory; an empty list if there is no such directory. */
+int kept_read(const char *state, struct kept_list *out, struct error *err);
+
+/* The same of a handle on sandboxes/, which is copied. */
+int kept_read_at(int parent, struct kept_list *out, struct error *err);
+void kept_free(struct kept_list *list);
+
+const char *kept_state_name(enum kept_state state);
+
+/* The sandbox of this name, or else the only one whose id begins so.  NULL: ERROR_MISSING, or
+ * ERROR_INVALID with the candidates, or if the beginning is too short. */
+const struct kept *kept_find(const struct kept_list *list, const char *word, struct error *err);
+
+/* The newest one whose workspace is this; NULL if there is none. */
+const struct kept *kept_newest_of(const struct kept_list *list, const char *workspace);
+
+/* Whether the command changed the workspace, the repository it belongs to, or a granted directory:
+ * what it left in their layers.  `dir` is the sandbox's directory. */
+bool kept_is_changed(int dir, const struct record *record);
+
+/* A handle on its directory. */
+int kept_open(const struct kept_list *list, const struct kept *kept, struct error *err);
+
+/* Removes it with everything in it; ERROR_REFUSED if it runs. */
+int kept_remove(const struct kept_list *list, const struct kept *kept, struct error *err);

@@ -1,0 +1,88 @@
+#pragma once
+
+/* What is known of a sandbox that is kept, as the file record.json in its directory says it.  The
+ * file is written by us only; its strings may have been chosen by whoever started the sandbox, and
+ * are inert nowhere. */
+
+#include "base/array.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+struct error;
+struct ids;
+struct node;
+struct text;
+
+enum record_state { RECORD_RUNNING, RECORD_STOPPED, RECORD_KILLED };
+
+/* A number that is not there: null in JSON. */
+#define RECORD_NO_NUMBER UINT64_MAX
+
+/* One tree that was copy on write: u<number> lies on `source`. */
+struct record_layer {
+    uint64_t number;
+    char *source, *target;  /* outside; inside */
+    char *why;              /* one of TREE_WHY_ (box/tree.h) */
+    struct strings hide;    /* paths below it, relative, that were absent inside */
+    uint64_t device, inode; /* of the source, when it was checked */
+};
+
+struct record_layers {
+    struct record_layer *items;
+    size_t len, cap;
+};
+
+struct record {
+    char *id;
+    char *name; /* NULL: none */
+    enum record_state state;
+    struct timespec created, ended; /* CLOCK_REALTIME; ended is zero while it runs */
+    struct strings argv;
+    struct strings labels; /* KEY=VALUE, each KEY once */
+    char *workspace;       /* the work tree outside, absolute */
+    uint64_t workspace_device, workspace_inode;
+    char *cwd, *image, *spec_hash;
+    char *reason;                    /* why it ended, as result_reason_name() says it; NULL: nobody knows */
+    uint64_t exit_code;              /* or RECORD_NO_NUMBER */
+    uint64_t keeper, keeper_started; /* its pid, and its start in clock ticks since boot */
+    bool shifted, helpers;           /* as in struct ids */
+    uint64_t base;                   /* outside id of 0 inside, if shifted */
+    struct strings uids, gids;       /* rows of the maps: "inside outside count" */
+    struct record_layers layers;
+};
+
+#define RECORD_NONE ((struct record){ .exit_code = RECORD_NO_NUMBER })
+#define autorecord __attribute__((cleanup(record_free)))
+
+void record_free(struct record *record);
+
+/* Sorted keys, no white space, a newline at the end. */
+void record_json(const struct record *record, struct text *out);
+
+/* The same as a tree that can be added to. */
+void record_node(const struct record *record, struct node *out);
+
+/* `shown` names the document in messages.  On failure `out` is empty. */
+int record_read_json(const char *bytes, size_t len, const char *shown, struct record *out, struct error *err);
+
+/* The record in a sandbox's directory. */
+int record_read(int dir, const char *id, struct record *out, struct error *err);
+int record_write(int dir, const struct record *record, struct error *err);
+
+/* "running", "stopped", "killed". */
+const char *record_state_name(enum record_state state);
+
+/* [a-z0-9][a-z0-9._-]{0,62} */
+bool record_is_name(const char *name);
+
+/* Adds KEY or KEY=VALUE, in the place of a label of the same KEY.  False: it has no such form, or
+ * there are too many. */
+bool record_add_label(struct strings *labels, const char *label);
+
+/* Whether a label matches KEY, or KEY=VALUE exactly. */
+bool record_has_label(const struct record *record, const char *wanted);
+
+void record_set_ids(struct record *record, const struct ids *ids);
+void record_get_ids(const struct record *record, struct ids *out);
