@@ -101,8 +101,9 @@ struct changes_source {
     const char *inside;         /* absolute path of the workspace inside the sandbox */
     const struct strings *hide; /* paths of the base, relative, that were hidden; or NULL */
 
-    /* When the sandbox began, by CLOCK_REALTIME_COARSE, which is the one that files are stamped by.
-     * Zero: what the owner changed is not judged by time. */
+    /* When the sandbox began, by CLOCK_REALTIME_COARSE: files are stamped by that one or later, so what
+     * was changed a few milliseconds before may be flagged, but nothing is missed.  Zero: what the owner
+     * changed is not judged by time. */
     struct timespec since;
 
     /* Inside, an id is less by this than in the upper.  Those of the base are the same. */

@@ -23,6 +23,7 @@ bool mark_is_whiteout(enum changes_marks marks, int dir, const char *name, const
 /* A directory that hides everything of the base below its path. */
 bool mark_is_opaque(enum changes_marks marks, int dir, const char *name);
 
+/* It is a copy of something of the base. */
 bool mark_has_origin(enum changes_marks marks, int dir, const char *name);
 
 /* False if there is none, or none that says which file it was. */

@@ -171,7 +171,7 @@ static bool handle_of(const struct scan *scan, const char *path, struct origin *
 
 /* A file that was renamed and then written to is a copy without its original beside it too.  It is told
  * from one that the owner has removed by its origin: that file is still there, under a name at which
- * the sandbox changed something. */
+ * the sandbox changed something.  Where the origin is not known, rather too many are flagged. */
 void orphans_flag(struct scan *scan)
 {
     struct origins there = { 0 };

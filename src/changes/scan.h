@@ -65,7 +65,7 @@ struct move {
 /* A new file that is a copy of a file of the base, under a name that the base does not have. */
 struct orphan {
     size_t change;
-    struct origin origin;
+    struct origin origin; /* empty: unknown, but the owner has removed something beside it */
 };
 
 struct scan {

@@ -282,11 +282,25 @@ static void visit_removed(struct visit *visit, struct entry *entry, bool only_co
         remove_below_entry(visit, entry, only_count);
 }
 
+/* In a user namespace the kernel notes only that a file is a copy, not of which one.  If the owner has
+ * removed the original, its directory has changed since, or is gone too. */
+static bool may_have_lost(const struct visit *visit)
+{
+    const struct job *job = visit->job;
+    struct stat around;
+
+    if (visit->base >= 0)
+        return fstat(visit->base, &around) == 0 && scan_is_later(visit->scan, &around);
+    return job->change != NO_CHANGE && (visit->scan->out->items[job->change].flags & FLAG_BASE_CHANGED);
+}
+
 static void note_origin(struct visit *visit, const struct entry *entry)
 {
+    enum changes_marks marks = visit->scan->source->marks;
     struct orphan orphan = { .change = (size_t)entry->change };
 
-    if (mark_origin(visit->scan->source->marks, visit->upper, entry->name, &orphan.origin))
+    if (mark_origin(marks, visit->upper, entry->name, &orphan.origin) ||
+        (mark_has_origin(marks, visit->upper, entry->name) && may_have_lost(visit)))
         *array_add(&visit->scan->orphans) = orphan;
 }
 
