@@ -68,10 +68,10 @@ void text_addf(struct text *text, const char *format, ...)
     va_end(args);
 }
 
-/* Length of the well-formed UTF-8 sequence at `bytes`, 0 if there is none.  Follows the table of
- * well-formed sequences in the Unicode standard: no overlong form, no surrogate. */
-static size_t utf8_length(const unsigned char *bytes)
+/* Follows the table of well-formed sequences in the Unicode standard: no overlong form, no surrogate. */
+size_t text_utf8_length(const char *string)
 {
+    const unsigned char *bytes = (const unsigned char *)string;
     static const struct {
         unsigned char first_low, first_high, second_low, second_high, length;
     } forms[] = {
@@ -101,7 +101,7 @@ void text_add_json(struct text *text, const char *string)
     text_add(text, "\"");
     while (*at) {
         const char *known = strchr(plain, *at);
-        size_t len = utf8_length(at);
+        size_t len = text_utf8_length((const char *)at);
 
         if (known)
             text_addf(text, "\\%c", escaped[known - plain]);
@@ -135,7 +135,7 @@ void text_add_inert(struct text *text, const char *string)
     const unsigned char *at = (const unsigned char *)string;
 
     while (*at) {
-        size_t len = utf8_length(at);
+        size_t len = text_utf8_length((const char *)at);
 
         if (len && !moves_the_cursor(at, len)) {
             text_add_bytes(text, at, len);

@@ -27,6 +27,10 @@ void text_add_json(struct text *text, const char *string);
  * no name or message of a sandbox can move a cursor. */
 void text_add_inert(struct text *text, const char *string);
 
+/* Length of the well-formed UTF-8 sequence that `string` begins with, 0 if there is none.  At the end of
+ * the string, 1. */
+size_t text_utf8_length(const char *string);
+
 /* As one word of a shell: in single quotes unless every character is harmless. */
 void text_add_shell_word(struct text *text, const char *string);
 

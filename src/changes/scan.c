@@ -1,0 +1,342 @@
+#include "changes/scan.h"
+
+#include "base/error.h"
+#include "base/own.h"
+#include "changes/names.h"
+#include "sys/sys.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <string.h>
+
+int scan_open(int dir, const char *path, int flags)
+{
+    return sys_openat2(dir, *path ? path : ".", (uint64_t)(flags | O_NOFOLLOW),
+                       RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV);
+}
+
+/* To open a FIFO wakes whoever waits at its other end, to open a device may do anything: what it is
+ * must be known first, and stay so. */
+int scan_open_file(int dir, const char *path)
+{
+    autoclose int handle = scan_open(dir, path, O_PATH);
+    struct stat status;
+
+    if (handle < 0 || fstat(handle, &status) < 0)
+        return -1;
+    if (!S_ISREG(status.st_mode)) {
+        errno = EINVAL;
+        return -1;
+    }
+    return open(sys_fd_path(handle).text, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+}
+
+bool scan_is_gone(int error)
+{
+    return error == ENOENT || error == ENOTDIR || error == ELOOP;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct entry *)a)->name, ((const struct entry *)b)->name);
+}
+
+void entries_free(struct entries *entries)
+{
+    for (size_t i = 0; i < entries->len; i++)
+        free(entries->items[i].name);
+    free(entries->items);
+    *entries = (struct entries){ 0 };
+}
+
+const struct entry *entries_find(const struct entries *entries, const char *name)
+{
+    struct entry key = { .name = (char *)(uintptr_t)name };
+
+    return entries->len ? bsearch(&key, entries->items, entries->len, sizeof *entries->items, by_name) : NULL;
+}
+
+static bool is_dot(const char *name)
+{
+    return name[0] == '.' && (!name[1] || (name[1] == '.' && !name[2]));
+}
+
+int scan_list(int dir, size_t most, bool *cut, struct entries *out)
+{
+    int own = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autoclosedir DIR *names = own < 0 ? NULL : fdopendir(own);
+
+    if (!names) {
+        if (own >= 0)
+            close(own);
+        return -1;
+    }
+    errno = 0;
+    for (const struct dirent *found; (found = readdir(names)); errno = 0) {
+        if (is_dot(found->d_name))
+            continue;
+        if (out->len >= most) {
+            if (cut)
+                *cut = true;
+            errno = cut ? 0 : E2BIG;
+            break;
+        }
+        *array_add(out) =
+            (struct entry){ .name = text_copy(found->d_name), .type = found->d_type, .change = NO_CHANGE };
+    }
+    if (errno)
+        return -1;
+    if (out->len)
+        qsort(out->items, out->len, sizeof *out->items, by_name);
+    return 0;
+}
+
+char *scan_join(const char *dir, const char *name)
+{
+    return *dir ? text_format("%s/%s", dir, name) : text_copy(name);
+}
+
+/* Calls `known` with `path` and then with each directory around it, the nearest first, until one is
+ * known; gives the length of that one, 0 if none. */
+static size_t nearest(const char *path, bool (*known)(const struct scan *, const char *),
+                      const struct scan *scan)
+{
+    autofree char *part = text_copy(path);
+
+    for (char *end = part + strlen(part); end; end = strrchr(part, '/')) {
+        *end = '\0';
+        if (known(scan, part))
+            return (size_t)(end - part);
+    }
+    return 0;
+}
+
+static int by_string(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static bool is_hidden(const struct scan *scan, const char *path)
+{
+    return bsearch(&path, scan->hidden.items, scan->hidden.len, sizeof *scan->hidden.items, by_string);
+}
+
+bool scan_hidden(const struct scan *scan, const char *path)
+{
+    return scan->hidden.len && nearest(path, is_hidden, scan) > 0;
+}
+
+static int by_source(const void *a, const void *b)
+{
+    return strcmp(((const struct move *)a)->from, ((const struct move *)b)->from);
+}
+
+const struct move *scan_move(const struct scan *scan, const char *from)
+{
+    struct move key = { .from = (char *)(uintptr_t)from };
+
+    if (!scan->moves.len)
+        return NULL;
+    return bsearch(&key, scan->moves.items, scan->moves.len, sizeof *scan->moves.items, by_source);
+}
+
+static bool is_moved(const struct scan *scan, const char *path)
+{
+    return scan_move(scan, path);
+}
+
+/* Of nested moves the innermost took the path with it. */
+bool scan_moved(const struct scan *scan, const char *path, size_t via)
+{
+    return scan->moves.len && nearest(path, is_moved, scan) != via;
+}
+
+bool scan_is_later(const struct scan *scan, const struct stat *status)
+{
+    const struct timespec *since = &scan->source->since, *changed = &status->st_ctim;
+
+    if (!since->tv_sec && !since->tv_nsec)
+        return false;
+    return changed->tv_sec > since->tv_sec ||
+           (changed->tv_sec == since->tv_sec && changed->tv_nsec >= since->tv_nsec);
+}
+
+size_t scan_add(struct scan *scan, const char *path, const char *base, enum change_kind kind)
+{
+    *array_add(scan->out) = (struct change){
+        .path = text_copy(path),
+        .kind = kind,
+        .from = base && strcmp(base, path) != 0 ? text_copy(base) : NULL,
+    };
+    return scan->out->len - 1;
+}
+
+static enum side_type type_of(mode_t mode)
+{
+    switch (mode & S_IFMT) {
+    case S_IFREG:
+        return SIDE_FILE;
+    case S_IFLNK:
+        return SIDE_LINK;
+    case S_IFDIR:
+        return SIDE_DIRECTORY;
+    default:
+        return SIDE_OTHER;
+    }
+}
+
+static char *read_link(int dir, const char *name)
+{
+    char target[PATH_MAX];
+    ssize_t len = readlinkat(dir, name, target, sizeof target - 1);
+
+    if (len < 0)
+        return text_copy("");
+    target[len] = '\0';
+    return text_copy(target);
+}
+
+void scan_fill(struct side *side, const struct stat *status, int dir, const char *name, uid_t shift)
+{
+    free(side->target);
+    *side = (struct side){
+        .type = type_of(status->st_mode),
+        .mode = status->st_mode & 07777,
+        .uid = status->st_uid >= shift ? status->st_uid - shift : (uid_t)-1,
+        .gid = status->st_gid >= shift ? status->st_gid - shift : (gid_t)-1,
+        .size = S_ISREG(status->st_mode) ? (uint64_t)status->st_size : 0,
+        .mtime = status->st_mtim,
+        .target = S_ISLNK(status->st_mode) ? read_link(dir, name) : NULL,
+    };
+}
+
+int scan_too_deep(struct scan *scan, const char *path)
+{
+    autotext struct text shown = TEXT_NONE;
+
+    text_add_inert(&shown, path);
+    return error_set(scan->err, ERROR_UNSUPPORTED, "directories are nested too deep to read: %.100s...",
+                     text_string(&shown));
+}
+
+void job_free(struct job *job)
+{
+    free(job->path);
+    free(job->base);
+}
+
+void change_free(struct change *change)
+{
+    free(change->path);
+    free(change->from);
+    free(change->old.target);
+    free(change->new.target);
+}
+
+void changes_free(struct changes *changes)
+{
+    for (size_t i = 0; i < changes->len; i++)
+        change_free(&changes->items[i]);
+    free(changes->items);
+    *changes = CHANGES_NONE;
+}
+
+static void prepare(struct scan *scan)
+{
+    const struct strings *hide = scan->source->hide;
+
+    for (size_t i = 0; hide && i < hide->len; i++)
+        *array_add(&scan->hidden) = hide->items[i];
+    if (scan->hidden.len)
+        qsort(scan->hidden.items, scan->hidden.len, sizeof *scan->hidden.items, by_string);
+}
+
+static void move_free(struct move *move)
+{
+    free(move->from);
+    free(move->to);
+}
+
+static void free_scan(struct scan *scan)
+{
+    for (size_t i = 0; i < scan->jobs.len; i++)
+        job_free(&scan->jobs.items[i]);
+    for (size_t i = 0; i < scan->moves.len; i++)
+        move_free(&scan->moves.items[i]);
+    free(scan->jobs.items);
+    free(scan->moves.items);
+    free(scan->orphans.items);
+    free((void *)scan->hidden.items);
+    free(scan->buffer);
+}
+
+static int by_path(const void *a, const void *b)
+{
+    const struct change *one = a, *other = b;
+    int order = strcmp(one->path, other->path);
+
+    return order ? order : (int)one->kind - (int)other->kind;
+}
+
+/* Drops what was made part of another change, and sorts the rest. */
+static void put_in_order(struct changes *changes)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < changes->len; i++)
+        if (changes->items[i].path)
+            changes->items[kept++] = changes->items[i];
+    changes->len = kept;
+    if (kept)
+        qsort(changes->items, kept, sizeof *changes->items, by_path);
+}
+
+/* One source has one destination: whoever claims it second has nothing. */
+static void sort_moves(struct scan *scan)
+{
+    size_t kept = 0;
+
+    if (scan->moves.len)
+        qsort(scan->moves.items, scan->moves.len, sizeof *scan->moves.items, by_source);
+    for (size_t i = 0; i < scan->moves.len; i++) {
+        struct move *move = &scan->moves.items[i];
+
+        if (kept && by_source(&scan->moves.items[kept - 1], move) == 0)
+            move_free(move);
+        else
+            scan->moves.items[kept++] = *move;
+    }
+    scan->moves.len = kept;
+}
+
+static int run(struct scan *scan)
+{
+    prepare(scan);
+    if (scan->source->marks == CHANGES_MARKS_TRUSTED && walk_moves(scan) < 0)
+        return -1;
+    sort_moves(scan);
+    if (walk_changes(scan) < 0)
+        return -1;
+    renames_pair(scan);
+    orphans_flag(scan);
+    put_in_order(scan->out);
+    return 0;
+}
+
+int changes_scan(const struct changes_source *source, struct changes *out, struct error *err)
+{
+    struct changes found = CHANGES_NONE;
+    struct scan scan = { .source = source, .out = &found, .err = err };
+    int result = run(&scan);
+
+    free_scan(&scan);
+    if (result < 0) {
+        changes_free(&found);
+        return error_while(err, "read what the sandbox changed");
+    }
+    *out = found;
+    return 0;
+}

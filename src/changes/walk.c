@@ -1,0 +1,461 @@
+#include "changes/scan.h"
+
+#include "base/error.h"
+#include "base/own.h"
+#include "changes/names.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+
+/* The walk over the upper directory.
+ *
+ * Each directory of the upper *shows* one of the base, or none.  Usually that is the one with the same
+ * path.  A renamed directory (root only) carries a mark that says what it shows, and what lies below it
+ * follows.  An opaque directory has replaced the one of the base: its entries are still compared by
+ * path, but what it does not have is removed, and not seen through.
+ *
+ * Marks can name any directory, in any order.  So a first walk collects what was moved where; in the
+ * second, what was moved away is not there any more for everybody else. */
+
+struct visit {
+    struct scan *scan;
+    const struct job *job;
+    int upper, base; /* the directory; -1: could not be read, or shows nothing */
+    struct entries *entries;
+};
+
+/* `entries` is NULL if the directory could not be read. */
+typedef int (*visitor)(struct visit *visit);
+
+static int one_directory(struct scan *scan, const struct job *job, visitor look)
+{
+    autoclose int upper = scan_open(scan->source->upper, job->path, O_PATH | O_DIRECTORY);
+    autoentries struct entries entries = { 0 };
+    struct visit visit = { .scan = scan, .job = job, .upper = upper, .base = -1, .entries = &entries };
+
+    if (upper < 0 || scan_list(upper, ENTRIES_MAX - scan->entries, NULL, &entries) < 0) {
+        if (errno == E2BIG)
+            return error_set(scan->err, ERROR_UNSUPPORTED, "the sandbox made more than %d files", ENTRIES_MAX);
+        if (!*job->path)
+            return error_sys(scan->err, "read the writable layer");
+        visit.entries = NULL;
+        return scan_is_gone(errno) ? 0 : look(&visit);
+    }
+    scan->entries += entries.len;
+    scan->out->looked_at += entries.len;
+    return look(&visit);
+}
+
+static int walk(struct scan *scan, visitor look)
+{
+    int result = 0;
+
+    scan->entries = 0;
+    *array_add(&scan->jobs) = (struct job){ .path = text_copy(""), .base = text_copy(""), .change = NO_CHANGE };
+    while (result == 0 && scan->jobs.len) {
+        struct job job = scan->jobs.items[--scan->jobs.len];
+
+        result = one_directory(scan, &job, look);
+        job_free(&job);
+    }
+    return result;
+}
+
+static int push(struct scan *scan, struct job *job)
+{
+    if (strlen(job->path) >= PATH_MAX || (job->base && strlen(job->base) >= PATH_MAX)) {
+        scan_too_deep(scan, job->path);
+        job_free(job);
+        return -1;
+    }
+    *array_add(&scan->jobs) = *job;
+    return 0;
+}
+
+/* The directory `name` of the upper.  *moved: it shows another one than its place says. */
+static struct job child_of(const struct visit *visit, const char *name, bool *moved)
+{
+    const struct job *job = visit->job;
+    enum changes_marks marks = visit->scan->source->marks;
+    autotext struct text target = TEXT_NONE;
+    struct job child = {
+        .path = scan_join(job->path, name),
+        .base = job->base ? scan_join(job->base, name) : NULL,
+        .via = job->via,
+        .opaque = job->opaque,
+        .change = NO_CHANGE,
+    };
+
+    *moved = false;
+    if (mark_is_opaque(marks, visit->upper, name)) {
+        child.opaque = true;
+    } else if (mark_redirect(marks, visit->upper, name, job->opaque ? NULL : job->base, &target)) {
+        *moved = job->opaque || !child.base || strcmp(child.base, target.data) != 0;
+        child.opaque = false;
+    }
+    if (*moved) {
+        free(child.base);
+        child.via = target.len;
+        child.base = text_steal(&target);
+    }
+    return child;
+}
+
+/* --- the first walk -------------------------------------------------------------------------- */
+
+static bool is_directory(int dir, const struct entry *entry)
+{
+    struct stat status;
+
+    if (entry->type != DT_UNKNOWN)
+        return entry->type == DT_DIR;
+    return fstatat(dir, entry->name, &status, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) == 0 &&
+           S_ISDIR(status.st_mode);
+}
+
+static int collect_moves(struct visit *visit)
+{
+    struct scan *scan = visit->scan;
+
+    for (size_t i = 0; visit->entries && i < visit->entries->len; i++) {
+        const struct entry *entry = &visit->entries->items[i];
+        bool moved = false;
+
+        if (!is_directory(visit->upper, entry))
+            continue;
+
+        struct job child = child_of(visit, entry->name, &moved);
+        autoclose int source = moved ? scan_open(scan->source->base, child.base, O_PATH | O_DIRECTORY) : -1;
+
+        if (source >= 0)
+            *array_add(&scan->moves) =
+                (struct move){ .from = text_copy(child.base), .to = text_copy(child.path) };
+        if (push(scan, &child) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int walk_moves(struct scan *scan)
+{
+    return walk(scan, collect_moves);
+}
+
+/* --- the second walk: what the base has ------------------------------------------------------- */
+
+/* Status of `name` in the base, if it is there and the sandbox saw it there. */
+static bool find_old(const struct visit *visit, const char *name, struct stat *old, unsigned *flags)
+{
+    struct scan *scan = visit->scan;
+
+    if (visit->base < 0)
+        return false;
+
+    autofree char *path = scan_join(visit->job->base, name);
+
+    if (scan_hidden(scan, path)) {
+        *flags |= FLAG_HIDDEN;
+        return false;
+    }
+    scan->out->looked_at++;
+    if (fstatat(visit->base, name, old, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0) {
+        *flags |= scan_is_gone(errno) ? 0 : FLAG_UNREADABLE;
+        return false;
+    }
+    if (S_ISCHR(old->st_mode) && old->st_rdev == makedev(0, 0)) /* a white-out, to the kernel */
+        return false;
+    return !scan_moved(scan, path, visit->job->via);
+}
+
+static bool same_target(const struct visit *visit, const char *name)
+{
+    struct stat status = { .st_mode = S_IFLNK };
+    struct side old = { 0 }, new = { 0 };
+
+    scan_fill(&old, &status, visit->base, name, 0);
+    scan_fill(&new, &status, visit->upper, name, 0);
+
+    autofree char *one = old.target, *other = new.target;
+
+    return strcmp(one, other) == 0;
+}
+
+static bool same_content(const struct visit *visit, const char *name, unsigned *flags)
+{
+    autoclose int old = scan_open_file(visit->base, name), new = scan_open_file(visit->upper, name);
+    int same = old < 0 || new < 0 ? -1 : content_equal(visit->scan, old, new, NULL);
+
+    *flags |= same < 0 ? FLAG_UNREADABLE : 0;
+    return same > 0;
+}
+
+/* A kind, or NO_CHANGE.  Neither is a directory that the other is too. */
+static int compare(const struct visit *visit, const char *name, const struct stat *old, const struct stat *new,
+                   unsigned *flags)
+{
+    bool same = true;
+
+    if ((old->st_mode & S_IFMT) != (new->st_mode &S_IFMT))
+        return CHANGE_RETYPED;
+    if (S_ISREG(new->st_mode))
+        same = old->st_size == new->st_size &&same_content(visit, name, flags);
+    else if (S_ISLNK(new->st_mode))
+        return same_target(visit, name) ? NO_CHANGE : CHANGE_CHANGED;
+    else
+        same = old->st_rdev == new->st_rdev;
+    if (!same)
+        return CHANGE_CHANGED;
+    return ((old->st_mode ^ new->st_mode) & 07777) ? CHANGE_MODE : NO_CHANGE;
+}
+
+/* --- the second walk: entries ----------------------------------------------------------------- */
+
+static unsigned flags_of_new(const struct scan *scan, const char *path, const char *name,
+                             const struct change *change)
+{
+    const struct side *new = &change->new;
+    unsigned flags = name_is_odd(name) ? FLAG_NAME_ODD : 0;
+
+    if (new->type == SIDE_OTHER)
+        flags |= FLAG_SPECIAL;
+    if (new->type == SIDE_FILE && (new->mode &(S_ISUID | S_ISGID)))
+        flags |= FLAG_SETID;
+    if (new->type == SIDE_LINK) {
+        enum link_place place = link_judge(path, new->target, scan->source->inside);
+
+        flags |= place == LINK_OUT ? FLAG_LINK_OUT : place == LINK_ABSOLUTE ? FLAG_LINK_ABSOLUTE : 0;
+    }
+    if (scan_hidden(scan, path))
+        flags |= FLAG_HIDDEN;
+    return flags;
+}
+
+/* Adds the change of `entry`.  `old` is NULL if the base has nothing there, or nothing at that name. */
+static struct change *record(struct visit *visit, struct entry *entry, enum change_kind kind,
+                             const struct stat *new, const struct stat *old)
+{
+    struct scan *scan = visit->scan;
+    autofree char *path = scan_join(visit->job->path, entry->name);
+    autofree char *base = old ? scan_join(visit->job->base, entry->name) : NULL;
+    size_t index = scan_add(scan, path, base, kind);
+    struct change *change = &scan->out->items[index];
+
+    entry->change = (ssize_t)index;
+    if (new)
+        scan_fill(&change->new, new, visit->upper, entry->name, scan->source->shift);
+    if (old)
+        scan_fill(&change->old, old, visit->base, entry->name, 0);
+    if (new)
+        change->flags |= flags_of_new(scan, path, entry->name, change);
+    if (new &&S_ISREG(new->st_mode) && new->st_nlink > 1)
+        change->flags |= FLAG_HARDLINK;
+    /* A directory's time changes with its entries, which speak for themselves. */
+    if (old && (!S_ISDIR(old->st_mode) || kind == CHANGE_MODE) && scan_is_later(scan, old))
+        change->flags |= FLAG_BASE_CHANGED;
+    return change;
+}
+
+static void remove_below_entry(struct visit *visit, const struct entry *entry, bool only_count)
+{
+    autofree char *path = scan_join(visit->job->path, entry->name);
+    autofree char *base = scan_join(visit->job->base, entry->name);
+    struct removal removal = {
+        .path = path, .base = base, .via = visit->job->via, .top = entry->change, .only_count = only_count
+    };
+
+    removed_below(visit->scan, &removal);
+}
+
+static void visit_removed(struct visit *visit, struct entry *entry, bool only_count)
+{
+    struct stat old;
+    unsigned flags = 0;
+
+    if (!find_old(visit, entry->name, &old, &flags))
+        return;
+    record(visit, entry, CHANGE_REMOVED, NULL, &old);
+    if (S_ISDIR(old.st_mode))
+        remove_below_entry(visit, entry, only_count);
+}
+
+/* In a user namespace the kernel notes only that a file is a copy, not of which one.  If the owner has
+ * removed the original, its directory has changed since, or is gone too. */
+static bool may_have_lost(const struct visit *visit)
+{
+    const struct job *job = visit->job;
+    struct stat around;
+
+    if (visit->base >= 0)
+        return fstat(visit->base, &around) == 0 && scan_is_later(visit->scan, &around);
+    return job->change != NO_CHANGE && (visit->scan->out->items[job->change].flags & FLAG_BASE_CHANGED);
+}
+
+static void note_origin(struct visit *visit, const struct entry *entry)
+{
+    enum changes_marks marks = visit->scan->source->marks;
+    struct orphan orphan = { .change = (size_t)entry->change };
+
+    if (mark_origin(marks, visit->upper, entry->name, &orphan.origin) ||
+        (mark_has_origin(marks, visit->upper, entry->name) && may_have_lost(visit)))
+        *array_add(&visit->scan->orphans) = orphan;
+}
+
+static void visit_file(struct visit *visit, struct entry *entry, const struct stat *new)
+{
+    struct stat old;
+    unsigned flags = 0;
+    bool had = find_old(visit, entry->name, &old, &flags);
+    int kind = had ? compare(visit, entry->name, &old, new, &flags) : (int)CHANGE_ADDED;
+
+    entry->fresh = !had;
+    if (kind == NO_CHANGE)
+        return;
+    record(visit, entry, (enum change_kind)kind, new, had ? &old : NULL)->flags |= flags;
+    /* Of several names for a copied file one may be new without anything being gone. */
+    if (!had && S_ISREG(new->st_mode) && new->st_nlink == 1)
+        note_origin(visit, entry);
+    if (had && S_ISDIR(old.st_mode))
+        remove_below_entry(visit, entry, false);
+}
+
+/* True if it was renamed; then its change is added, and what had its name is removed. */
+static bool visit_moved(struct visit *visit, struct entry *entry, const struct job *child,
+                        const struct stat *new)
+{
+    struct scan *scan = visit->scan;
+    const struct move *move = scan_move(scan, child->base);
+    autoclose int source = scan_open(scan->source->base, child->base, O_PATH | O_DIRECTORY);
+    struct stat old;
+
+    /* The first walk has not seen it, or gave the source to another directory. */
+    if (!move || strcmp(move->to, child->path) != 0 || source < 0 || fstat(source, &old) < 0)
+        return false;
+    visit_removed(visit, entry, true);
+
+    struct change *change = record(visit, entry, CHANGE_RENAMED, new, NULL);
+
+    free(change->from);
+    change->from = text_copy(child->base);
+    scan_fill(&change->old, &old, source, "", 0);
+    entry->fresh = true;
+    return true;
+}
+
+/* Adds the change of a directory that was not renamed, if there is one; says whether it shows anything. */
+static bool visit_plain_directory(struct visit *visit, struct entry *entry, const struct stat *new)
+{
+    struct stat old;
+    unsigned flags = 0;
+
+    if (!find_old(visit, entry->name, &old, &flags)) {
+        entry->fresh = true;
+        if (mark_has_origin(visit->scan->source->marks, visit->upper, entry->name))
+            flags |= FLAG_BASE_CHANGED; /* it is a copy of one that is not there any more */
+        record(visit, entry, CHANGE_ADDED, new, NULL)->flags |= flags;
+        return false;
+    }
+    if (!S_ISDIR(old.st_mode)) {
+        record(visit, entry, CHANGE_RETYPED, new, &old);
+        return false;
+    }
+    if ((old.st_mode ^ new->st_mode) & 07777)
+        record(visit, entry, CHANGE_MODE, new, &old);
+    return true;
+}
+
+static int visit_directory(struct visit *visit, struct entry *entry, const struct stat *new)
+{
+    bool moved = false;
+    struct job child = child_of(visit, entry->name, &moved);
+
+    if (moved ? !visit_moved(visit, entry, &child, new) : !visit_plain_directory(visit, entry, new)) {
+        if (moved) /* by its mark, but there is nothing that it could show */
+            visit_plain_directory(visit, entry, new);
+        free(child.base);
+        child.base = NULL;
+    }
+    child.change = entry->change;
+    return push(visit->scan, &child);
+}
+
+static int visit_entry(struct visit *visit, struct entry *entry)
+{
+    struct stat new;
+
+    if (fstatat(visit->upper, entry->name, &new, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0) {
+        if (!scan_is_gone(errno)) /* a directory that can be listed but not entered */
+            record(visit, entry, CHANGE_ADDED, NULL, NULL)->flags |= FLAG_UNREADABLE;
+        return 0;
+    }
+    if (mark_is_whiteout(visit->scan->source->marks, visit->upper, entry->name, &new)) {
+        entry->whiteout = true;
+        if (!visit->job->opaque)
+            visit_removed(visit, entry, false);
+        return 0;
+    }
+    if (S_ISDIR(new.st_mode))
+        return visit_directory(visit, entry, &new);
+    visit_file(visit, entry, &new);
+    return 0;
+}
+
+/* --- the second walk: directories -------------------------------------------------------------- */
+
+static void visit_closed(struct visit *visit)
+{
+    struct scan *scan = visit->scan;
+    ssize_t change = visit->job->change;
+
+    if (change == NO_CHANGE)
+        change = (ssize_t)scan_add(scan, visit->job->path, visit->job->base, CHANGE_CHANGED);
+    scan->out->items[change].flags |= FLAG_UNREADABLE;
+}
+
+static void flag_empty(const struct visit *visit)
+{
+    struct change *own = visit->job->change == NO_CHANGE ? NULL : &visit->scan->out->items[visit->job->change];
+
+    if (!own || (own->kind != CHANGE_ADDED && own->kind != CHANGE_RETYPED))
+        return;
+    for (size_t i = 0; i < visit->entries->len; i++)
+        if (!visit->entries->items[i].whiteout)
+            return;
+    own->flags |= FLAG_EMPTY;
+}
+
+static int collect_changes(struct visit *visit)
+{
+    struct scan *scan = visit->scan;
+    const struct job *job = visit->job;
+    autoclose int base = job->base ? scan_open(scan->source->base, job->base, O_PATH | O_DIRECTORY) : -1;
+
+    if (!visit->entries) {
+        visit_closed(visit);
+        return 0;
+    }
+    if (base < 0 && !*job->path)
+        return error_sys(scan->err, "open the workspace");
+    visit->base = base;
+    for (size_t i = 0; i < visit->entries->len; i++)
+        if (visit_entry(visit, &visit->entries->items[i]) < 0)
+            return -1;
+    flag_empty(visit);
+    twins_flag(scan, job, base, visit->entries);
+    if (job->opaque && base >= 0) {
+        struct removal removal = {
+            .path = job->path, .base = job->base, .via = job->via, .stays = visit->entries, .top = NO_CHANGE
+        };
+
+        removed_below(scan, &removal);
+    }
+    return 0;
+}
+
+int walk_changes(struct scan *scan)
+{
+    return walk(scan, collect_changes);
+}

@@ -1,0 +1,373 @@
+/* Upper directories made by hand: what the kernel would write, and what it never would. */
+
+#include "base/own.h"
+#include "tests/support/unit.h"
+#include "tests/support/unit_scratch.h"
+#include "tests/unit/changes/world.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+static void what_was_made_is_added(void **state)
+{
+    struct world *world = *state;
+
+    world_run(world, "cd upper && echo a > f && mkdir -p d/e empty && echo b > d/e/g && ln -s f l");
+    world_expect(world, "A d\nA d/e\nA d/e/g\nA empty EMPTY\nA f\nA l\n");
+    assert_int_equal(world_change(world, "f")->new.type, SIDE_FILE);
+    assert_int_equal(world_change(world, "f")->new.size, 2);
+    assert_int_equal(world_change(world, "f")->new.mode, 0644);
+    assert_int_equal(world_change(world, "f")->old.type, SIDE_NONE);
+    assert_string_equal(world_change(world, "l")->new.target, "f");
+    assert_int_equal(world_change(world, "d")->new.type, SIDE_DIRECTORY);
+}
+
+static void only_content_mode_type_and_target_count(void **state)
+{
+    struct world *world = *state;
+
+    world_run(world,
+              "cd base && mkdir d && echo one > same && echo one > other && echo one > longer &&"
+              "echo one > mode && echo one > both && echo one > tofile && ln -s x link && ln -s x samelink &&"
+              "ln -s x tolink && mkdir todir tomode");
+    world_run(world,
+              "cp -a base/. upper && cd upper && touch -d 2001-01-01 same && echo two > other &&"
+              "echo more >> longer && chmod +x mode both && echo two > both && ln -sfn y link &&"
+              "rm tofile && mkdir tofile && rm tolink && echo x > tolink && rmdir todir && ln -s d todir &&"
+              "chmod 700 tomode && touch d");
+    world_expect(world,
+                 "C both\nC link\nC longer\nM mode\nC other\nT todir\nT tofile EMPTY\nT tolink\nM tomode\n");
+    assert_int_equal(world_change(world, "both")->old.mode, 0644);
+    assert_int_equal(world_change(world, "both")->new.mode, 0755);
+    assert_string_equal(world_change(world, "link")->old.target, "x");
+    assert_string_equal(world_change(world, "link")->new.target, "y");
+    assert_int_equal(world_change(world, "todir")->old.type, SIDE_DIRECTORY);
+    assert_int_equal(world_change(world, "todir")->new.type, SIDE_LINK);
+}
+
+static void a_whiteout_removes_what_is_there(void **state)
+{
+    struct world *world = *state;
+
+    world_run(world, "mkdir -p base/d/e && echo a > base/d/e/f && ln -s f base/d/l && echo b > base/g && mkdir "
+                     "upper/k base/k");
+    world_whiteout(world, "upper/d");
+    world_whiteout(world, "upper/g");
+    world_whiteout(world, "upper/never");
+    world_whiteout(world, "upper/k/never");
+    world_expect(world, "R d\nR d/e\nR d/e/f\nR d/l\nR g\n");
+    assert_int_equal(world_change(world, "d/l")->old.type, SIDE_LINK);
+    assert_string_equal(world_change(world, "d/l")->old.target, "f");
+}
+
+static void a_whiteout_can_be_an_attribute(void **state)
+{
+    struct world *world = *state;
+
+    world_run(world, "mkdir base/d upper/d && echo a > base/d/f && touch upper/d/f base/d/g upper/d/new");
+    world_mark(world, "upper/d", "opaque", "x");
+    world_mark(world, "upper/d/f", "whiteout", "y");
+    world_expect(world, "R d/f\nA d/new\n");
+}
+
+static void an_opaque_directory_removes_what_it_does_not_have(void **state)
+{
+    struct world *world = *state;
+
+    world_run(world,
+              "mkdir -p base/d/e/k base/d/x && echo a > base/d/same && echo a > base/d/gone &&"
+              "echo a > base/d/other && touch base/d/e/k/f base/d/e/g base/d/x/y &&"
+              "mkdir -p upper/d/e && echo a > upper/d/same && echo b > upper/d/other && touch upper/d/e/g");
+    world_mark(world, "upper/d", "opaque", "y");
+    world_expect(world, "R d/e/k\nR d/e/k/f\nR d/gone\nC d/other\nR d/x\nR d/x/y\n");
+}
+
+/* The command can set these where they are not the kernel's own. */
+static void marks_of_the_other_kind_mean_nothing(void **state)
+{
+    struct world *world = *state;
+
+    world_run(world, "mkdir base/d upper/d && echo a > base/d/f && touch upper/d/g");
+    world_mark(world, "upper/d", "opaque", "y");
+    world_mark(world, "upper/d/g", "whiteout", "y");
+    world->source.marks = CHANGES_MARKS_TRUSTED;
+    world_expect(world, "A d/g\n");
+}
+
+static int trusted_setup(void **state)
+{
+    if (world_setup(state) < 0)
+        return -1;
+    ((struct world *)*state)->source.marks = CHANGES_MARKS_TRUSTED;
+    return 0;
+}
+
+static bool needs_root(void)
+{
+    if (geteuid() == 0)
+        return false;
+    print_message("trusted.* attributes need root\n");
+    return true;
+}
+
+static void the_same_holds_for_trusted_marks(void **state)
+{
+    struct world *world = *state;
+
+    if (needs_root())
+        skip();
+    an_opaque_directory_removes_what_it_does_not_have(state);
+    world_run(world, "rm -rf base/* upper/*");
+    a_whiteout_can_be_an_attribute(state);
+}
+
+static void a_redirect_is_a_renamed_directory(void **state)
+{
+    struct world *world = *state;
+
+    if (needs_root())
+        skip();
+    world_run(world,
+              "mkdir -p base/d/sub base/p && touch base/d/gone base/d/sub/deep && echo a > base/d/f &&"
+              "mkdir -p upper/e/sub upper/p/q upper/d && echo b > upper/e/f && touch upper/e/new upper/d/f");
+    world_mark(world, "upper/e", "redirect", "d");
+    world_mark(world, "upper/p/q", "redirect", "/d/sub");
+    world_mark(world, "upper/d", "opaque", "y");
+    world_run(world, "rmdir upper/e/sub");
+    world_whiteout(world, "upper/e/sub");
+    world_whiteout(world, "upper/e/gone");
+    world_expect(world, "A d\nA d/f\nN e < d\nC e/f < d/f\nR e/gone < d/gone\nA e/new\nN p/q < d/sub\n");
+}
+
+static void a_redirect_that_leads_nowhere_is_a_new_directory(void **state)
+{
+    static const char *const values[] = { "/none", "/../base", "/d/../d", "/link", "/", "..", "/f", "/d//" };
+    struct world *world = *state;
+
+    if (needs_root())
+        skip();
+    world_run(world, "mkdir -p base/d upper/e && touch base/d/x base/f upper/e/x && ln -s d base/link");
+    for (size_t i = 0; i < ARRAY_LEN(values); i++) {
+        world_mark(world, "upper/e", "redirect", values[i]);
+        world_expect(world, "A e\nA e/x\n");
+    }
+}
+
+static void two_directories_cannot_come_from_one(void **state)
+{
+    struct world *world = *state;
+
+    if (needs_root())
+        skip();
+    world_run(world, "mkdir -p base/d upper/e upper/f && echo a > base/d/x");
+    world_whiteout(world, "upper/d");
+    world_mark(world, "upper/e", "redirect", "d");
+    world_mark(world, "upper/f", "redirect", "d");
+    world_scan(world);
+    assert_int_equal(world->changes.len, 2);
+    assert_int_equal(
+        (world->changes.items[0].kind == CHANGE_RENAMED) + (world->changes.items[1].kind == CHANGE_RENAMED), 1);
+}
+
+/* The directory that had the name goes as one. */
+static void a_renamed_directory_can_replace_another(void **state)
+{
+    struct world *world = *state;
+
+    if (needs_root())
+        skip();
+    world_run(world, "mkdir -p base/d base/e/k upper/e && touch base/d/x base/e/y base/e/k/z");
+    world_whiteout(world, "upper/d");
+    world_mark(world, "upper/e", "redirect", "d");
+    world_expect(world, "R e +3\nN e < d\n");
+}
+
+static void links_and_special_files_are_flagged(void **state)
+{
+    struct world *world = *state;
+
+    world_run(world, "cd upper && ln -s ../x out && ln -s /etc abs && ln -s /work/tree/f in && ln -s f plain &&"
+                     "mkfifo fifo && echo a > h1 && ln h1 h2 && echo s > suid && chmod 4755 suid");
+    world_expect(world, "A abs LINK_OUT\nA fifo SPECIAL\nA h1 HARDLINK\nA h2 HARDLINK\nA in LINK_ABSOLUTE\n"
+                        "A out LINK_OUT\nA plain\nA suid SETID\n");
+}
+
+static void names_are_flagged(void **state)
+{
+    struct world *world = *state;
+
+    world_run(world,
+              "cd upper && touch -- -rf 'b ' && mkdir d && touch d/ok && printf x > \"$(printf 'n\\nl')\"");
+    world_expect(world, "A -rf NAME_ODD\nA b  NAME_ODD\nA d\nA d/ok\nA n\\x0al NAME_ODD\n");
+}
+
+static void twins_are_flagged_beside_upper_and_base(void **state)
+{
+    struct world *world = *state;
+
+    world_run(world, "mkdir -p base/d base/.git && touch base/Makefile base/Both base/both base/Old base/d/a &&"
+                     "cd upper && mkdir d && touch makefile new NEW old d/A other && echo x > both &&"
+                     "touch \"$(printf '.g\\342\\200\\214it')\"");
+    world_whiteout(world, "upper/Old");
+    world_expect(world, "A .g\xe2\x80\x8cit TWIN\nA NEW TWIN\nR Old\nC both\nA d/A TWIN\nA makefile TWIN\n"
+                        "A new TWIN\nA old\nA other\n");
+}
+
+static void what_was_hidden_is_not_compared(void **state)
+{
+    struct world *world = *state;
+
+    world_run(world, "mkdir -p base/d/secret base/k && echo a > base/.env && echo k > base/d/secret/key && "
+                     "echo f > base/d/f &&"
+                     "echo a > base/k/.env && mkdir upper/k && echo a > upper/.env && echo n > upper/moved && "
+                     "echo k > upper/key");
+    strings_add(&world->hide, "d/secret");
+    strings_add(&world->hide, ".env");
+    strings_add(&world->hide, "k/.env");
+    world_whiteout(world, "upper/d");
+    world_whiteout(world, "upper/k/.env");
+    world_expect(world, "A .env HIDDEN\nR d\nR d/f\nR d/secret HIDDEN\nA key\nA moved\n");
+    assert_int_equal(world_change(world, ".env")->old.type, SIDE_NONE);
+}
+
+static void what_the_owner_did_meanwhile_is_flagged(void **state)
+{
+    struct world *world = *state;
+
+    world_run(world, "cd base && mkdir d && echo a > before && echo a > after && echo a > removed && echo a > "
+                     "removed2 && echo a > d/f");
+    world_tick(world);
+    world_run(world,
+              "echo b > base/after && echo c > base/removed && echo n > base/appeared && echo n > base/d/late");
+    world_run(world, "cd upper && echo x > before && echo x > after && echo x > appeared");
+    world_whiteout(world, "upper/removed");
+    world_whiteout(world, "upper/removed2");
+    world_whiteout(world, "upper/d");
+    world_expect(world,
+                 "C after BASE_CHANGED\nC appeared BASE_CHANGED\nC before\nR d\nR d/f\nR d/late BASE_CHANGED\n"
+                 "R removed BASE_CHANGED\nR removed2\n");
+}
+
+static void a_moved_file_is_renamed(void **state)
+{
+    struct world *world = *state;
+
+    world_run(world, "cd base && mkdir d && echo same > d/a && echo some > d/b && echo size > c && touch empty "
+                     "&& echo twice > t");
+    world_run(world,
+              "cd upper && mkdir e && echo same > e/x && chmod 755 e/x && echo some > e/b && echo diff > c2 &&"
+              "touch empty2 && echo twice > t1 && echo twice > t2");
+    world_whiteout(world, "upper/d");
+    world_whiteout(world, "upper/c");
+    world_whiteout(world, "upper/empty");
+    world_whiteout(world, "upper/t");
+    world_expect(world, "R c\nA c2\nR d\nA e\nN e/b < d/b\nN e/x < d/a\nR empty\nA empty2\nN t1 < t\nA t2\n");
+    assert_int_equal(world_change(world, "e/x")->old.mode, 0644);
+    assert_int_equal(world_change(world, "e/x")->new.mode, 0755);
+}
+
+static void holes_are_not_read(void **state)
+{
+    struct world *world = *state;
+
+    world_run(world, "truncate -s 4T base/same upper/same base/other upper/other &&"
+                     "printf x | dd of=upper/other bs=1 seek=3000000000000 conv=notrunc status=none");
+    world_expect(world, "C other\n");
+}
+
+/* Root can read everything, so for this it is somebody else. */
+static void what_cannot_be_read_is_said_so(void **state)
+{
+    struct world *world = *state;
+    bool root = geteuid() == 0;
+
+    world_run(world, "mkdir base/d base/same upper/d upper/same && echo a > base/f && echo a > upper/f &&"
+                     "echo x > upper/d/x && chmod 0 upper/d upper/f");
+    if (root) {
+        world_run(world, "chmod 755 . && chown -R 54321 upper");
+        assert_int_equal(seteuid(54321), 0);
+    }
+    world_scan(world);
+    if (root)
+        assert_int_equal(seteuid(0), 0);
+    assert_int_equal(world->changes.len, 2);
+    assert_int_equal(world_change(world, "d")->kind, CHANGE_MODE);
+    assert_int_equal(world_change(world, "d")->flags, FLAG_UNREADABLE);
+    assert_int_equal(world_change(world, "f")->kind, CHANGE_CHANGED);
+    assert_int_equal(world_change(world, "f")->flags, FLAG_UNREADABLE);
+    world_run(world, "chmod -R u+rwX upper");
+}
+
+static unsigned open_descriptors(void)
+{
+    autoclosedir DIR *dir = opendir("/proc/self/fd");
+    unsigned count = 0;
+
+    while (readdir(dir))
+        count++;
+    return count;
+}
+
+/* 1,500 levels within one path; then one more than a path can have. */
+static void depth_costs_no_descriptors_and_has_a_bound(void **state)
+{
+    struct world *world = *state;
+    unsigned before = open_descriptors();
+
+    world_run(
+        world,
+        "python3 -c 'import os\nos.chdir(\"upper\")\nfor i in range(1500): os.mkdir(\"d\"); os.chdir(\"d\")'");
+    world_scan(world);
+    assert_int_equal(world->changes.len, 1500);
+    assert_int_equal(open_descriptors(), before);
+    world_run(world, "python3 -c 'import os\nos.chdir(\"upper\")\nfor i in range(1500): os.chdir(\"d\")\n"
+                     "for i in range(1500): os.mkdir(\"d\"); os.chdir(\"d\")'");
+    changes_free(&world->changes);
+    assert_int_equal(changes_scan(&world->source, &world->changes, &world->err), -1);
+    assert_int_equal(world->err.kind, ERROR_UNSUPPORTED);
+    assert_contains(world->err.text, "nested too deep");
+    assert_int_equal(open_descriptors(), before);
+    world_run(world, "rm -rf upper/*");
+}
+
+static void links_in_the_base_are_not_followed(void **state)
+{
+    struct world *world = *state;
+
+    world_run(world, "mkdir outside && echo same > outside/f && ln -s ../outside base/d && mkdir upper/d && "
+                     "echo same > upper/d/f");
+    world_expect(world, "T d\nA d/f\n");
+}
+
+int main(void)
+{
+#define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, world_setup, world_teardown)
+#define TRUSTED(test) cmocka_unit_test_setup_teardown(test, trusted_setup, world_teardown)
+    const struct CMUnitTest tests[] = {
+        IN_WORLD(what_was_made_is_added),
+        IN_WORLD(only_content_mode_type_and_target_count),
+        IN_WORLD(a_whiteout_removes_what_is_there),
+        IN_WORLD(a_whiteout_can_be_an_attribute),
+        IN_WORLD(an_opaque_directory_removes_what_it_does_not_have),
+        IN_WORLD(marks_of_the_other_kind_mean_nothing),
+        TRUSTED(the_same_holds_for_trusted_marks),
+        TRUSTED(a_redirect_is_a_renamed_directory),
+        TRUSTED(a_redirect_that_leads_nowhere_is_a_new_directory),
+        TRUSTED(two_directories_cannot_come_from_one),
+        TRUSTED(a_renamed_directory_can_replace_another),
+        IN_WORLD(links_and_special_files_are_flagged),
+        IN_WORLD(names_are_flagged),
+        IN_WORLD(twins_are_flagged_beside_upper_and_base),
+        IN_WORLD(what_was_hidden_is_not_compared),
+        IN_WORLD(what_the_owner_did_meanwhile_is_flagged),
+        IN_WORLD(a_moved_file_is_renamed),
+        IN_WORLD(holes_are_not_read),
+        IN_WORLD(what_cannot_be_read_is_said_so),
+        IN_WORLD(depth_costs_no_descriptors_and_has_a_bound),
+        IN_WORLD(links_in_the_base_are_not_followed),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
