@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/completion.h"
+#include "cli/diff.h"
 #include "cli/help.h"
 #include "cli/ls.h"
 #include "cli/policy.h"
@@ -49,6 +50,18 @@ const struct command commands[] = {
                      "The exit code is 1 if there is no such sandbox.",
       .rows = options_of_show,
       .run = cli_show },
+    { .name = "diff",
+      .summary = "show what a sandbox changed in its workspace",
+      .usage = "[OPTIONS] [ID] [PATH...]",
+      .description = "Prints a patch, as git writes it, of what the sandbox changed: contents, modes, links and "
+                     "renames. What a patch cannot say, an empty directory for example, and what is odd about a "
+                     "change stands in lines that begin with #. On a terminal no byte of a file or name does "
+                     "anything but be seen.\n\n"
+                     "ID is a sandbox's name or the beginning of its id; without it, the last sandbox of the "
+                     "work tree around the current directory is meant. PATHs are relative to the workspace.\n\n"
+                     "The exit code is 1 if there is no such sandbox.",
+      .rows = options_of_diff,
+      .run = cli_diff },
     { .name = "rm",
       .summary = "remove sandboxes, with what they changed",
       .usage = "[OPTIONS] ID...",

@@ -40,6 +40,8 @@ struct run_options {
     bool explain;
     bool summary;
     bool force;
+    bool stat;
+    bool name_only;
     const char *report;    /* file for the report as JSON; NULL: none */
     const char *name;      /* of a new sandbox; NULL: none */
     const char *older;     /* a duration, as it was written; NULL: not said */
