@@ -58,7 +58,9 @@ static uint32_t character(struct span from, size_t *len)
 
 static char small(char byte)
 {
-    return byte >= 'A' && byte <= 'Z' ? (char)(byte - 'A' + 'a') : byte;
+    if (byte >= 'A' && byte <= 'Z')
+        return (char)(byte - 'A' + 'a');
+    return byte;
 }
 
 /* Writes a component in its plain form, which is never longer than it was.  What follows a colon
@@ -188,7 +190,7 @@ static bool is_start(struct span start, struct span whole, size_t most)
  * alike, Windows takes two characters and four digits of a hash. */
 static bool abbreviates(struct span have, struct span want)
 {
-    struct span base, extension, long_extension = { NULL, 0 };
+    struct span base, extension, long_extension = { "", 0 };
 
     if (!split_short(have, &base, &extension))
         return false;
@@ -211,10 +213,9 @@ static bool abbreviates(struct span have, struct span want)
 
 static bool component_matches(struct span want, struct span have)
 {
-    if (!memchr("*?[", *want.at, 3) && *want.at != *have.at)
-        return memchr(have.at, '~', have.len) && abbreviates(have, want);
-    return glob_match_part(want.at, want.len, have.at, have.len) ||
-           (memchr(have.at, '~', have.len) && abbreviates(have, want));
+    bool cannot = *want.at != *have.at && !strchr("*?[", *want.at); /* the first letter tells most apart */
+
+    return (!cannot && glob_match_part(want.at, want.len, have.at, have.len)) || abbreviates(have, want);
 }
 
 static struct span first_component(const char *path)
