@@ -88,6 +88,11 @@ bool glob_match(const char *pattern, const char *name)
     return match_part(whole(pattern), whole(name));
 }
 
+bool glob_match_part(const char *pattern, size_t pattern_len, const char *name, size_t name_len)
+{
+    return match_part((struct part){ pattern, pattern + pattern_len }, (struct part){ name, name + name_len });
+}
+
 /* Takes the first component off; false if there is none. */
 static bool next_component(const char **rest, struct part *out)
 {
