@@ -305,24 +305,44 @@ static bool is_users(const struct tree *tree)
     return strcmp(tree->why, TREE_WHY_WORKSPACE) == 0 || strcmp(tree->why, TREE_WHY_GRANT) == 0;
 }
 
-int grants_hide(const struct spec *spec, struct trees *trees, struct error *err)
+/* A path that a person would write names the file it names; all else is a pattern of the tree. */
+static char *pattern_for(const struct host *host, const struct tree *tree, const char *pattern)
+{
+    autofree char *path = text_starts(pattern, "~/")   ? text_format("%s/%s", host->home, pattern + 2)
+                          : text_starts(pattern, "./") ? text_format("%s/%s", host->cwd, pattern + 2)
+                                                       : text_copy(pattern);
+
+    if (path_within(path, tree->source) && strlen(path) > strlen(tree->source) + 1)
+        return text_copy(path + strlen(tree->source));
+    return steal_ptr(&path);
+}
+
+static int hide_in_tree(const struct spec *spec, const struct host *host, struct tree *tree, struct error *err)
+{
+    autostrings struct strings patterns = STRINGS_NONE;
+    autoclose int fd = open(tree->source, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    if (fd < 0)
+        return error_sys(err, "open %.200s", tree->source);
+    for (size_t i = 0; i < spec->hide.len; i++) {
+        if (hide_check_pattern(spec->hide.items[i], err) < 0)
+            return -1;
+        strings_take(&patterns, pattern_for(host, tree, spec->hide.items[i]));
+    }
+    if (hide_find(fd, &patterns, &tree->hide, err) < 0)
+        return error_while(err, "hide files in %.200s", tree->source);
+    return 0;
+}
+
+int grants_hide(const struct spec *spec, const struct host *host, struct trees *trees, struct error *err)
 {
     for (size_t i = 0; spec->hide.len && i < trees->len; i++) {
         struct tree *tree = &trees->items[i];
-        autoclose int fd = -1;
 
         if (!is_users(tree))
             continue;
-        if (tree->file) {
-            if (check_hidden_file(spec, tree, err) < 0)
-                return -1;
-            continue;
-        }
-        fd = open(tree->source, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (fd < 0)
-            return error_sys(err, "open %.200s", tree->source);
-        if (hide_find(fd, &spec->hide, &tree->hide, err) < 0)
-            return error_while(err, "hide files in %.200s", tree->source);
+        if ((tree->file ? check_hidden_file(spec, tree, err) : hide_in_tree(spec, host, tree, err)) < 0)
+            return -1;
     }
     return 0;
 }

@@ -12,4 +12,4 @@ int grants_add(const struct spec *spec, const struct host *host, struct trees *t
 
 /* Fills tree->hide of the workspace and of granted trees from the patterns of spec->hide, by
  * walking them (hide.h).  A granted file that a pattern matches is an error. */
-int grants_hide(const struct spec *spec, struct trees *trees, struct error *err);
+int grants_hide(const struct spec *spec, const struct host *host, struct trees *trees, struct error *err);

@@ -394,7 +394,7 @@ int plan_build(const struct spec *spec, const struct host *host, const struct wo
         return -1;
     move_trees(trees, &plan->trees);
     if (grants_add(spec, host, &plan->trees, err) < 0 || plan_submounts(plan, host, err) < 0 ||
-        grants_hide(spec, &plan->trees, err) < 0)
+        grants_hide(spec, host, &plan->trees, err) < 0)
         return -1;
     sort_trees(&plan->trees);
     plan->workspace = text_copy(workspace->root);

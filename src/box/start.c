@@ -20,6 +20,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -129,6 +130,8 @@ static int open_pairs(struct pairs *pairs, struct error *err)
 static int clone_failed(struct error *err)
 {
     error_sys(err, "step 1, namespaces: clone into new namespaces");
+    if (getenv("COVE_SANDBOX"))
+        return error_hint(err, "this is a sandbox of Cove already, and none can be made inside another");
     return error_hint(err, "this needs %s", step_needs(STEP_NAMESPACES));
 }
 

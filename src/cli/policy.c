@@ -11,7 +11,7 @@
 #include <string.h>
 
 const struct option_row options_of_policy[] = {
-    { .name = "json", .help = "print JSON", .type = OPTION_BOOL, .at = offsetof(struct run_options, json) },
+    { .name = "json", .help = "Print JSON", .type = OPTION_BOOL, .at = offsetof(struct run_options, json) },
     { .name = NULL },
 };
 
@@ -25,6 +25,8 @@ static int show(struct context *context, struct error *err)
         spec_origins_json(&context->origins, &context->spec, &text);
     else
         spec_origins_show(&context->origins, &context->spec, &text);
+    if (!text_ends(text_string(&text), "\n"))
+        text_add(&text, "\n");
     fputs(text_string(&text), stdout);
     return 0;
 }

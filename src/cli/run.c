@@ -339,6 +339,8 @@ static int run_command(struct run *run, const struct command *command, int argc,
         return -1;
     if (options->print_plan)
         print_plan(run);
+    else if (options->dry_run)
+        puts(options->json ? "{\"ready\":true}" : "the sandbox can be set up");
     if (options->print_plan || options->dry_run)
         return 0;
 

@@ -332,6 +332,14 @@ void command_become(struct start *start)
     install_filter(start);
     verify(start);
     search_and_execute(start);
-    snprintf(what, sizeof what, "run %.150s", start->argv[0]);
-    fail(start, errno == ENOENT ? 127 : 126, what);
+    int number = errno;
+
+    if (number == ENOENT && !strchr(start->argv[0], '/'))
+        snprintf(what, sizeof what, "find '%.150s' in the PATH of the sandbox", start->argv[0]);
+    else if (number == ENOENT && access(start->argv[0], F_OK) == 0)
+        snprintf(what, sizeof what, "run the interpreter of %.150s", start->argv[0]);
+    else
+        snprintf(what, sizeof what, "run %.150s", start->argv[0]);
+    errno = number;
+    fail(start, number == ENOENT ? 127 : 126, what);
 }

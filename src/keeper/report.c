@@ -192,6 +192,8 @@ int report_write(const struct report *report, const char *path, struct error *er
     struct stat info;
 
     report_json(report, &text);
+    if (strcmp(path, "-") == 0)
+        return write_all(STDOUT_FILENO, &text) < 0 ? error_sys(err, "write the report") : 0;
     if (lstat(path, &info) == 0 && !S_ISREG(info.st_mode))
         return write_in_place(&text, path, err);
 
@@ -337,8 +339,8 @@ void report_summary(const struct report *report, bool colour, struct text *out)
 
 void report_findings(const struct findings *findings, bool colour, struct text *out)
 {
-    text_add(out,
-             findings->len ? "  asked for and not given:\n" : "  everything that was asked for was given\n");
+    text_add(out, findings->len ? "  asked for and not given:\n"
+                                : "  no path was hidden and no system call refused that it asked for\n");
     for (size_t i = 0; i < findings->len; i++) {
         const struct finding *finding = &findings->items[i];
 

@@ -118,9 +118,13 @@ const struct field fields[FIELD_COUNT] = {
     [FIELD_HIDE] = {
         .key = "files.hide", SPEC_AT(hide), .type = TYPE_STRINGS, .form = form_pattern,
         .places = ALL_LAYERS | PLACE_FLAG, .combine = COMBINE_UNION,
-        .help = "patterns of file names that are absent inside, in the workspace and in every granted tree",
+        .help = "what is absent inside, in the workspace and in every granted tree: names at any depth "
+                "(`*.pem`), paths from the top of each tree (`/config/*.key`), or paths of the host "
+                "(`~/project/.env`, `./secret`, `/srv/data/keys`); `**` stands for any number of directories",
         .flags = { { .name = "hide", .argument = "PATTERN",
-                     .help = "Leave files that match PATTERN out of the workspace and every granted tree" } },
+                     .help = "Leave files that match PATTERN out of the workspace and every granted tree: a name "
+                             "(*.pem), a path from the top of a tree (/config/*.key), or a path of the host "
+                             "(~/project/.env, ./secret)" } },
     },
     [FIELD_VOLUMES] = {
         .key = "volumes", SPEC_AT(volumes), .type = TYPE_VOLUMES,

@@ -345,7 +345,7 @@ static void patterns_hide_in_workspace_and_grants_but_not_in_tools(void **state)
     strings_add(&world->spec.hide, ".env");
     strings_add(&world->spec.hide, "*.pem");
     add(world);
-    assert_int_equal(grants_hide(&world->spec, &world->trees, &world->err), 0);
+    assert_int_equal(grants_hide(&world->spec, &world->host, &world->trees, &world->err), 0);
     assert_true(strings_have(&world_tree(world, "home/p")->hide, "a/.env"));
     assert_true(strings_have(&world_tree(world, "home/d")->hide, "x.pem"));
     assert_int_equal(world_tree(world, "home/.pyenv")->hide.len, 0);
@@ -359,7 +359,7 @@ static void a_file_cannot_be_granted_and_hidden(void **state)
     strings_add(&world->spec.read, "~/x.pem");
     strings_add(&world->spec.hide, "*.pem");
     add(world);
-    assert_int_equal(grants_hide(&world->spec, &world->trees, &world->err), -1);
+    assert_int_equal(grants_hide(&world->spec, &world->host, &world->trees, &world->err), -1);
     assert_contains(world->err.text, "files.hide");
 }
 
