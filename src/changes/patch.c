@@ -19,19 +19,13 @@ enum {
     BINARY_LOOK = 8000,     /* as far as git looks for a NUL */
 };
 
-/* One side's bytes: of a file, or the target of a link. */
-struct content {
-    char *bytes; /* NULL: there is nothing, or it cannot be shown */
-    size_t len;
-    bool binary;
-};
-
-static void content_free(struct content *content)
+void patch_bytes_free(struct patch_bytes *bytes)
 {
-    free(content->bytes);
+    free(bytes->bytes);
+    *bytes = (struct patch_bytes){ 0 };
 }
 
-static void read_file(int root, const char *path, struct content *out)
+static void read_file(int root, const char *path, struct patch_bytes *out)
 {
     autoclose int fd = sys_openat2(root, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
                                    RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
@@ -46,9 +40,9 @@ static void read_file(int root, const char *path, struct content *out)
     out->binary = memchr(out->bytes, '\0', out->len < BINARY_LOOK ? out->len : BINARY_LOOK) != NULL;
 }
 
-static void read_side(int root, const char *path, const struct side *side, struct content *out)
+static void read_side(int root, const char *path, const struct side *side, struct patch_bytes *out)
 {
-    *out = (struct content){ 0 };
+    *out = (struct patch_bytes){ 0 };
     if (side->type == SIDE_LINK && side->target) {
         out->bytes = text_copy(side->target);
         out->len = strlen(side->target);
@@ -57,8 +51,8 @@ static void read_side(int root, const char *path, const struct side *side, struc
     }
 }
 
-static void read_both(const struct patch_source *source, const struct change *change, struct content *old,
-                      struct content *new)
+void patch_read(const struct patch_source *source, const struct change *change, struct patch_bytes *old,
+                struct patch_bytes *new)
 {
     read_side(source->base, change->from ? change->from : change->path, &change->old, old);
     read_side(source->upper, change->path, &change->new, new);
@@ -141,7 +135,7 @@ static void add_head(const struct change *change, struct text *out)
     }
 }
 
-static void add_hunks(const struct change *change, const struct content *old, const struct content *new,
+static void add_hunks(const struct change *change, const struct patch_bytes *old, const struct patch_bytes *new,
                       struct text *out)
 {
     const char *from = change->from ? change->from : change->path;
@@ -167,10 +161,10 @@ static void add_hunks(const struct change *change, const struct content *old, co
 
 static void add_patch(const struct patch_source *source, const struct change *change, struct text *out)
 {
-    __attribute__((cleanup(content_free))) struct content old = { 0 }, new = { 0 };
+    __attribute__((cleanup(patch_bytes_free))) struct patch_bytes old = { 0 }, new = { 0 };
 
     add_head(change, out);
-    read_both(source, change, &old, &new);
+    patch_read(source, change, &old, &new);
     add_hunks(change, &old, &new, out);
 }
 
@@ -221,9 +215,9 @@ void patch_add(const struct patch_source *source, const struct change *change, s
 
 bool patch_count(const struct patch_source *source, const struct change *change, struct linediff_count *out)
 {
-    __attribute__((cleanup(content_free))) struct content old = { 0 }, new = { 0 };
+    __attribute__((cleanup(patch_bytes_free))) struct patch_bytes old = { 0 }, new = { 0 };
 
-    read_both(source, change, &old, &new);
+    patch_read(source, change, &old, &new);
     *out = (struct linediff_count){ 0 };
     if (old.binary || new.binary || (!old.bytes && !new.bytes))
         return false;

@@ -1,6 +1,7 @@
 #include "base/array.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/apply.h"
 #include "cli/commands.h"
 #include "cli/completion.h"
 #include "cli/diff.h"
@@ -53,15 +54,32 @@ const struct command commands[] = {
     { .name = "diff",
       .summary = "show what a sandbox changed in its workspace",
       .usage = "[OPTIONS] [ID] [PATH...]",
-      .description = "Prints a patch, as git writes it, of what the sandbox changed: contents, modes, links and "
-                     "renames. What a patch cannot say, an empty directory for example, and what is odd about a "
-                     "change stands in lines that begin with #. On a terminal no byte of a file or name does "
-                     "anything but be seen.\n\n"
-                     "ID is a sandbox's name or the beginning of its id; without it, the last sandbox of the "
-                     "work tree around the current directory is meant. PATHs are relative to the workspace.\n\n"
-                     "The exit code is 1 if there is no such sandbox.",
+      .description =
+          "Prints a patch, as git writes it, of what the sandbox changed: contents, modes, links and "
+          "renames. What a patch cannot say, an empty directory for example, and what is odd about a "
+          "change stands in lines that begin with #. On a terminal no byte of a file or name does "
+          "anything but be seen.\n\n"
+          "ID is a sandbox's name or the beginning of its id; without it, the last sandbox of the "
+          "work tree around the current directory is meant. PATHs are relative to the workspace.\n\n"
+          "The exit code is 1 if there is no such sandbox.",
       .rows = options_of_diff,
       .run = cli_diff },
+    { .name = "apply",
+      .summary = "bring what a sandbox changed home",
+      .usage = "[OPTIONS] [ID] [PATH...]",
+      .description =
+          "Brings the changes of a sandbox, or those at and below the PATHs, into the workspace. Each file is "
+          "replaced as a whole, and only if it is still what the sandbox saw: what you changed meanwhile is a "
+          "conflict and stays. Devices, links that lead out of the workspace and files in the place of hidden "
+          "ones are refused.\n\n"
+          "Some files run or steer a tool merely by being there: git hooks and configuration, .envrc, settings "
+          "of editors and agents. They are asked for one by one, also with --yes; in a script --allow-autorun "
+          "names them.\n\n"
+          "ID is a sandbox's name or the beginning of its id; without it, the last sandbox of the work tree "
+          "around the current directory is meant. The exit code is 1 if there is no such sandbox, or if "
+          "something was refused or in conflict.",
+      .rows = options_of_apply,
+      .run = cli_apply },
     { .name = "rm",
       .summary = "remove sandboxes, with what they changed",
       .usage = "[OPTIONS] ID...",

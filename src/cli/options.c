@@ -18,14 +18,16 @@ const struct option_row options_of_run[] = {
     { "summary", 0, NULL, "Tell on standard error what happened, also where that is no terminal", OPTION_BOOL,
       RUN_AT(summary) },
     { "quiet", 'q', NULL, "No summary; say nothing but errors", OPTION_BOOL, RUN_AT(quiet) },
-    { "report", 0, "FILE", "Write all that happened to FILE as JSON; - is standard output", OPTION_STRING, RUN_AT(report) },
+    { "report", 0, "FILE", "Write all that happened to FILE as JSON; - is standard output", OPTION_STRING,
+      RUN_AT(report) },
     { "explain", 0, NULL,
       "Afterwards list paths and system calls that were asked for and refused, and what would grant them "
       "(slower)",
       OPTION_BOOL, RUN_AT(explain) },
     { "print-plan", 0, NULL, "Show the steps that set the sandbox up, and stop", OPTION_BOOL,
       RUN_AT(print_plan) },
-    { "dry-run", 0, NULL, "Check policy, paths and image, say whether the sandbox can be set up, and start nothing", OPTION_BOOL,
+    { "dry-run", 0, NULL,
+      "Check policy, paths and image, say whether the sandbox can be set up, and start nothing", OPTION_BOOL,
       RUN_AT(dry_run) },
     { "json", 0, NULL, "With --print-plan or --dry-run: as JSON", OPTION_BOOL, RUN_AT(json) },
     { NULL },
@@ -36,6 +38,8 @@ void options_free(struct options *options)
     spec_request_free(&options->spec);
     strings_free(&options->words);
     strings_free(&options->run.labels);
+    strings_free(&options->run.autorun);
+    strings_free(&options->run.exclude);
     *options = OPTIONS_NONE;
 }
 

@@ -42,10 +42,15 @@ struct run_options {
     bool force;
     bool stat;
     bool name_only;
-    const char *report;    /* file for the report as JSON; NULL: none */
-    const char *name;      /* of a new sandbox; NULL: none */
-    const char *older;     /* a duration, as it was written; NULL: not said */
-    struct strings labels; /* KEY or KEY=VALUE */
+    bool yes;
+    bool interactive;
+    const char *report;     /* file for the report as JSON; NULL: none */
+    const char *name;       /* of a new sandbox; NULL: none */
+    const char *older;      /* a duration, as it was written; NULL: not said */
+    const char *to;         /* a directory; NULL: the workspace itself */
+    struct strings labels;  /* KEY or KEY=VALUE */
+    struct strings autorun; /* paths */
+    struct strings exclude; /* paths */
 };
 
 /* How an option_row changes struct run_options. */
