@@ -129,7 +129,7 @@ static void add_findings(struct text *out, const struct findings *findings)
 }
 
 /* What one does next with a sandbox that is kept. */
-static const char *const next_commands[] = { "show", "rm" };
+static const char *const next_commands[] = { "diff", "apply", "rm" };
 
 static void add_next(struct text *out, const struct report *report)
 {

@@ -160,8 +160,8 @@ def a_summary_and_a_report_say_that_it_was_kept(place):
     done = keep(place, "touch a", "--summary", "--report", file)
     report, record = json.loads(file.read_bytes()), the_record(place)
     equal((report["kept"], report["id"]), (True, record["id"]))
-    equal(report["next"], [f"cove show {record['id']}", f"cove rm {record['id']}"])
-    assert f"cove show {record['id'][:12]}" in done.errors and f"cove rm {record['id'][:12]}" in done.errors, done
+    equal(report["next"], [f"cove {command} {record['id']}" for command in ("diff", "apply", "rm")])
+    assert f"cove diff {record['id'][:12]}" in done.errors and f"cove rm {record['id'][:12]}" in done.errors, done
     for command in report["next"]:
         equal(place.cove(*command.split()[1:]).code, 0, command)
     done = keep(place, "true", "--summary", "--report", file)
