@@ -41,6 +41,9 @@ def tree_of(top):
         name = str(path.relative_to(top))
         if name.split("/")[0] == ".git":
             continue
+        if path.name.startswith(".cove-apply"):  # half made, or on its way out
+            found[name] = ("left",)
+            continue
         if path.is_symlink():
             found[name] = ("link", os.readlink(path))
         elif path.is_dir():
@@ -197,7 +200,7 @@ def killed_at_any_moment_every_file_is_old_or_new_and_a_second_try_completes(pla
         process.send_signal(signal.SIGKILL)
         process.communicate()
         for name, what in tree_of(place.work).items():
-            if what[0] == "file" and not name.startswith(".cove-apply") and "/.cove-apply" not in name:
+            if what[0] == "file":
                 assert what[2] in (b"o" * size, b"n" * size, b"new\n"), f"{name} is torn: {len(what[2])} bytes"
     done = apply(place, "--yes")
     equal(done.code, 0, done)

@@ -163,7 +163,7 @@ def a_summary_and_a_report_say_that_it_was_kept(place):
     equal(report["next"], [f"cove {command} {record['id']}" for command in ("diff", "apply", "rm")])
     assert f"cove diff {record['id'][:12]}" in done.errors and f"cove rm {record['id'][:12]}" in done.errors, done
     for command in report["next"]:
-        equal(place.cove(*command.split()[1:]).code, 0, command)
+        equal(place.cove(*command.split()[1:], *(["--yes"] if " apply " in command else [])).code, 0, command)
     done = keep(place, "true", "--summary", "--report", file)
     equal(json.loads(file.read_bytes())["kept"], False)
     assert "cove rm" not in done.errors and "none" in done.errors, done
