@@ -32,8 +32,7 @@ static bool read_path(const struct classify_input *in, struct plainname *out)
     const char *end = in->path + in->path_len;
     const char *below = in->in_bare ? in->in_bare : end;
 
-    out->len = 0;
-    out->text[0] = '\0';
+    plainname_clear(out);
     if (!plainname_add(out, in->path, (size_t)(below - in->path)))
         return false;
     return !in->in_bare || (plainname_add(out, ".git", 4) && plainname_add(out, below, (size_t)(end - below)));
@@ -55,7 +54,7 @@ static bool row_counts(const struct watch_row *row, const struct classify_input 
     if (place == PLAINNAME_NO)
         return false;
     if (is_link(in))
-        return row->check != runpart_executable && row->check != runpart_plain;
+        return row->class != CLASSIFY_ORDINARY && row->check != runpart_executable;
     return place == PLAINNAME_YES && (!row->check || row->check(in, row->keys, part));
 }
 
@@ -84,7 +83,7 @@ static void judge_target(const struct classify_side *link, struct plainname *nam
     if (!link->bytes || link->cut || !plainname_add(name, "..", 2))
         return set(out, CLASSIFY_AUTORUN, "it is a link, and where it leads is not known");
     if (link->len && *link->bytes == '/')
-        name->len = 0;
+        plainname_clear(name);
     if (!plainname_add(name, link->bytes, link->len))
         return set(out, CLASSIFY_AUTORUN, "it is a link, and where it leads cannot be read");
 
@@ -117,7 +116,7 @@ static bool have(const char *const *names, size_t len, const char *want)
     for (size_t i = 0; i < len; i++) {
         struct plainname name;
 
-        name.len = 0;
+        plainname_clear(&name);
         if (plainname_add(&name, names[i], strlen(names[i])) && strcmp(name.text, want) == 0)
             return true;
     }

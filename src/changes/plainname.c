@@ -58,7 +58,9 @@ static uint32_t character(struct span from, size_t *len)
 
 static char small(char byte)
 {
-    return byte >= 'A' && byte <= 'Z' ? (char)(byte - 'A' + 'a') : byte;
+    if (byte >= 'A' && byte <= 'Z')
+        return (char)(byte - 'A' + 'a');
+    return byte;
 }
 
 /* Writes a component in its plain form, which is never longer than it was.  What follows a colon
@@ -124,6 +126,13 @@ static bool add_component(struct plainname *name, struct span component)
     return true;
 }
 
+void plainname_clear(struct plainname *name)
+{
+    name->text[0] = '\0';
+    name->len = name->last = 0;
+    name->has_short = false;
+}
+
 bool plainname_add(struct plainname *name, const char *path, size_t len)
 {
     const char *end = path + len;
@@ -140,6 +149,11 @@ bool plainname_add(struct plainname *name, const char *path, size_t len)
         path = next + (next < end);
     }
     name->text[name->len] = '\0';
+    name->has_short = memchr(name->text, '~', name->len) != NULL;
+
+    const char *slash = memrchr(name->text, '/', name->len);
+
+    name->last = slash ? (size_t)(slash + 1 - name->text) : 0;
     return true;
 }
 
@@ -188,7 +202,7 @@ static bool is_start(struct span start, struct span whole, size_t most)
  * alike, Windows takes two characters and four digits of a hash. */
 static bool abbreviates(struct span have, struct span want)
 {
-    struct span base, extension, long_extension = { NULL, 0 };
+    struct span base, extension, long_extension = { "", 0 };
 
     if (!split_short(have, &base, &extension))
         return false;
@@ -209,12 +223,19 @@ static bool abbreviates(struct span have, struct span want)
            is_hex((struct span){ base.at + 2, 4 });
 }
 
+/* Whether this character of a pattern says that a name has another one at this place.  The first
+ * and the last one tell most names apart, and there are hundreds of patterns for each name. */
+static bool tells_apart(char want, char have)
+{
+    return want != have && want != '*' && want != '?' && want != '[' && want != ']';
+}
+
 static bool component_matches(struct span want, struct span have)
 {
-    if (!memchr("*?[", *want.at, 3) && *want.at != *have.at)
-        return memchr(have.at, '~', have.len) && abbreviates(have, want);
-    return glob_match_part(want.at, want.len, have.at, have.len) ||
-           (memchr(have.at, '~', have.len) && abbreviates(have, want));
+    if (memchr(have.at, '~', have.len) && abbreviates(have, want))
+        return true;
+    return !tells_apart(want.at[0], have.at[0]) && !tells_apart(want.at[want.len - 1], have.at[have.len - 1]) &&
+           glob_match_part(want.at, want.len, have.at, have.len);
 }
 
 static struct span first_component(const char *path)
@@ -243,11 +264,16 @@ static enum plainname_place compare_from(const char *pattern, const char *path)
 enum plainname_place plainname_compare(const char *pattern, const struct plainname *name)
 {
     enum plainname_place best = PLAINNAME_NO;
+    const char *from = name->text;
 
     if (!name->len)
         return PLAINNAME_NO;
-    for (const char *from = name->text; from && best != PLAINNAME_YES; from = strchr(from, '/')) {
+    if (!strchr(pattern, '/')) /* it can only be the last component */
+        from += name->last;
+    for (; from && best != PLAINNAME_YES; from = strchr(from, '/')) {
         from += *from == '/';
+        if (tells_apart(*pattern, *from) && !name->has_short)
+            continue;
 
         enum plainname_place place = compare_from(pattern, from);
 

@@ -10,11 +10,14 @@
 enum { PLAINNAME_MAX = 4096 };
 
 /* A path without any such difference: small letters, one slash between two components, none at the
- * ends.  Terminated by NUL.  Empty when `len` is 0. */
+ * ends.  Terminated by NUL. */
 struct plainname {
     char text[PLAINNAME_MAX];
-    size_t len;
+    size_t len, last; /* length, and where the last component begins */
+    bool has_short;   /* there is a tilde in it, as in the short names of Windows */
 };
+
+void plainname_clear(struct plainname *name);
 
 /* Adds the components of a path; `.` and `..` are resolved by the text alone.  False if there is
  * no room, or a NUL in it; `name` is then of no use. */

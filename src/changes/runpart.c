@@ -108,12 +108,17 @@ static bool is_blank(char byte)
     return byte == ' ' || byte == '\t' || byte == '\f' || byte == '\v';
 }
 
+static struct span without(struct span text, size_t count)
+{
+    return (struct span){ text.at + count, text.len - count };
+}
+
 static struct span trimmed(struct span line)
 {
     while (line.len && is_blank(line.at[line.len - 1]))
         line.len--;
     while (line.len && is_blank(*line.at))
-        line = (struct span){ line.at + 1, line.len - 1 };
+        line = without(line, 1);
     return line;
 }
 
@@ -131,26 +136,33 @@ static bool take_line(struct lines *lines)
     return true;
 }
 
+static bool is_same_line(const struct lines *one, const struct lines *other)
+{
+    return one->line.len == other->line.len && memcmp(one->line.at, other->line.at, one->line.len) == 0 &&
+           strcmp(one->key, other->key) == 0;
+}
+
+static void say_line(char *part, const struct lines *lines, const char *verb)
+{
+    if (*lines->key)
+        say(part, "%.60s %s", lines->key, verb);
+    else
+        say(part, "\"%.*s\" %s", lines->line.len < 60 ? (int)lines->line.len : 60, lines->line.at, verb);
+}
+
 /* Both are walked together: the texts are alike if their lines that run are, in this order. */
 static bool lines_differ(struct lines *old, struct lines *new, next_line *next, const char *keys, char *part)
 {
     for (;;) {
         bool before = next(old, keys), after = next(new, keys);
 
-        if (!before && !after)
-            return false;
-        if (before && after && strcmp(old->key, new->key) == 0 &&
-            old->line.len == new->line.len &&memcmp(old->line.at, new->line.at, old->line.len) == 0)
+        if (before && after && is_same_line(old, new))
             continue;
-
-        const struct lines *shown = after ? new : old;
-
-        if (*shown->key)
-            say(part, "%.60s %s", shown->key, after ? "changed" : "removed");
-        else
-            say(part, "\"%.*s\" %s", shown->line.len < 60 ? (int)shown->line.len : 60, shown->line.at,
-                after ? "changed" : "removed");
-        return true;
+        if (after)
+            say_line(part, new, "changed");
+        else if (before)
+            say_line(part, old, "removed");
+        return before || after;
     }
 }
 
@@ -164,6 +176,13 @@ static bool compare_lines(const struct classify_input *in, const struct dialect 
 }
 
 /* --- keys and values ------------------------------------------------------------------------- */
+
+static char small(char byte)
+{
+    if (byte >= 'A' && byte <= 'Z')
+        return (char)(byte - 'A' + 'a');
+    return byte;
+}
 
 /* Adds a name in small letters, without blanks and quotes.  False if it is too long, or has an
  * escape in it, which could stand for anything. */
@@ -179,7 +198,7 @@ static bool add_name(char *name, struct span from)
             return false;
         }
         if (!is_blank(byte) && byte != '"' && byte != '\'')
-            name[used++] = byte >= 'A' && byte <= 'Z' ? (char)(byte - 'A' + 'a') : byte;
+            name[used++] = small(byte);
     }
     name[used] = '\0';
     return true;
@@ -193,8 +212,10 @@ static size_t key_len(struct span line, const char *separators)
     for (size_t i = 0; i < line.len; i++) {
         char byte = line.at[i];
 
-        if (quote)
-            quote = byte == quote ? '\0' : quote;
+        if (byte == quote)
+            quote = '\0';
+        else if (quote)
+            continue;
         else if (byte == '"' || byte == '\'')
             quote = byte;
         else if (byte && strchr(separators, byte))
@@ -254,28 +275,26 @@ static void follow_toml(struct lines *lines)
     lines->continues = lines->depth > 0 || lines->quote;
 }
 
-/* `[name]` alone in its line, or with a comment behind it.  False if it is no such line. */
+/* `[name]` or `[[name]]` alone in its line, or with a comment behind it.  False if it is no such
+ * line. */
 static bool take_header(struct lines *lines, struct span line)
 {
-    if (!lines->dialect->sections || *line.at != '[')
-        return false;
-
     size_t len = key_len(line, "]");
 
-    while (len + 1 < line.len && line.at[len + 1] == ']')
-        len++;
-
-    struct span after = trimmed((struct span){ line.at + len, line.len - len });
-
-    after = after.len ? trimmed((struct span){ after.at + 1, after.len - 1 }) : after;
-    if (len >= line.len || (after.len && !strchr(lines->dialect->comments, *after.at)))
+    if (!lines->dialect->sections || *line.at != '[' || len == line.len)
         return false;
-    while (line.len && *line.at == '[')
-        line = (struct span){ line.at + 1, line.len - 1 }, len--;
-    while (len && line.at[len - 1] == ']')
-        len--;
+
+    struct span after = without(line, len), name = { line.at, len };
+
+    while (after.len && *after.at == ']')
+        after = without(after, 1);
+    after = trimmed(after);
+    if (after.len && (!*after.at || !strchr(lines->dialect->comments, *after.at)))
+        return false;
+    while (name.len && *name.at == '[')
+        name = without(name, 1);
     lines->section[0] = '\0';
-    lines->unclear = !add_name(lines->section, (struct span){ line.at, len });
+    lines->unclear = !add_name(lines->section, name);
     return true;
 }
 
@@ -433,7 +452,7 @@ static bool is_harmless_attribute(struct span attribute)
     struct span pattern;
 
     if (attribute.len && (*attribute.at == '-' || *attribute.at == '!'))
-        attribute = (struct span){ attribute.at + 1, attribute.len - 1 };
+        attribute = without(attribute, 1);
     while (take_pattern(&left, &pattern))
         if (glob_match_part(pattern.at, pattern.len, attribute.at, attribute.len))
             return true;

@@ -117,7 +117,7 @@ const struct watch_row watchlist[] = {
     { ".env.dist", NO, runpart_plain, NULL, "" },
     { ".envrc.example", NO, runpart_plain, NULL, "" },
     { ".envrc.sample", NO, runpart_plain, NULL, "" },
-    { ".git/hooks/*.sample", NO, runpart_plain, NULL, "" },
+    { ".git/hooks/*.sample", NO, NULL, NULL, "" },
 
     /* git.  The last row takes all that is not listed; the others have a better reason. */
     { ".git", A, NULL, NULL, "it tells git where the repository is" },

@@ -615,6 +615,8 @@ static void a_program_counts_while_it_can_be_executed(void **state)
     expect("no program", judge("run.sh", side(FILE_MODE, "a"), side(FILE_MODE, "b")), NO);
     expect("text that is one", judge("run.md", side(FILE_MODE, "a"), side(PROGRAM_MODE, "a")), B);
     expect("other rights", judge("Makefile", side(FILE_MODE, "a"), side(S_IFREG | 0600, "a")), NO);
+    expect("an example that git brings",
+           judge(".git/hooks/update.sample", side(0, NULL), side(PROGRAM_MODE, "a")), NO);
     expect("a hook that is switched on",
            judge(".git/hooks/update", side(FILE_MODE, "a"), side(PROGRAM_MODE, "a")), A);
 
