@@ -131,8 +131,9 @@ static bool take_line(struct lines *lines)
     while (len < lines->rest.len && lines->rest.at[len] != '\n' && lines->rest.at[len] != '\r')
         len++;
     lines->line = (struct span){ lines->rest.at, len };
-    len += len < lines->rest.len;
-    lines->rest = (struct span){ lines->rest.at + len, lines->rest.len - len };
+    if (len + 1 < lines->rest.len && memcmp(lines->rest.at + len, "\r\n", 2) == 0)
+        len++;
+    lines->rest = without(lines->rest, len + (len < lines->rest.len));
     return true;
 }
 
@@ -328,30 +329,54 @@ static bool ends_with_backslash(struct span line)
     return count % 2;
 }
 
+static bool is_comment(const struct lines *lines, struct span line)
+{
+    bool in_value = lines->quote || (lines->continues && lines->dialect->backslashes);
+
+    return !in_value && *line.at && strchr(lines->dialect->comments, *line.at);
+}
+
+/* git does not go on in the next line if the backslash is in a comment behind the value; Java does.
+ * So a line that seems to go on counts, and so do those that follow it. */
+static void follow_backslash(struct lines *lines)
+{
+    lines->continues = ends_with_backslash(lines->line);
+    if (lines->continues)
+        lines->key[0] = '\0';
+}
+
+/* A line that does not belong to the key before it.  False if it is a head. */
+static bool read_new(struct lines *lines, struct span line)
+{
+    lines->indent = indent_of(lines->line);
+    if (take_header(lines, line)) {
+        lines->key[0] = '\0';
+        return false;
+    }
+
+    /* Some readers take more for a head than others. */
+    lines->unclear = lines->unclear || (lines->dialect->sections && *line.at == '[');
+    take_key(lines, line);
+    return true;
+}
+
 /* Reads a line; false if it has nothing that could run, being empty, a comment or a head. */
 static bool read_keyed(struct lines *lines)
 {
     const struct dialect *dialect = lines->dialect;
     bool deeper = dialect->indents && *lines->key && indent_of(lines->line) > lines->indent;
-    bool goes_on = lines->continues || deeper;
     struct span line = trimmed(lines->line);
-    bool in_string = lines->quote;
 
-    if (dialect->backslashes)
-        lines->continues = ends_with_backslash(lines->line);
-    if (!line.len ||
-        (!in_string && *line.at && strchr(dialect->comments, *line.at) && !(goes_on && dialect->backslashes)))
+    if (!line.len || is_comment(lines, line)) {
+        lines->continues = lines->continues && !dialect->backslashes;
         return false;
-    if (!goes_on) {
-        lines->indent = indent_of(lines->line);
-        if (take_header(lines, line)) {
-            lines->key[0] = '\0';
-            return false;
-        }
-        take_key(lines, line);
     }
+    if (!lines->continues && !deeper && !read_new(lines, line))
+        return false;
     if (dialect->toml)
         follow_toml(lines);
+    if (dialect->backslashes)
+        follow_backslash(lines);
     return true;
 }
 
