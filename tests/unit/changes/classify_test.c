@@ -474,6 +474,8 @@ static void only_a_part_that_runs_counts(void **state)
         { ".gitattributes", "", "*.x -filter\n", A, "\"*.x -filter\" changed" },
         { ".gitattributes", "*.x filter=a\n", "*.x filter=a\n*.y text\n", NO, "" },
         { ".gitattributes", "*.x filter=a\n", "", A, "\"*.x filter=a\" removed" },
+        { ".gitattributes", "[attr]text filter=x\n", "[attr]text filter=x\na.c text\n", A,
+          "\"a.c text\" changed" },
         { "GITATT~1", "", "*.x filter=y\n", A, "\"*.x filter=y\" changed" },
         { "gi7d29~1", "", "*.x filter=y\n", A, "" },
         { "sub/.gitattributes", "", "# filter=x\n\n", NO, "" },
