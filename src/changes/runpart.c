@@ -277,8 +277,8 @@ static void follow_toml(struct lines *lines)
     lines->continues = lines->depth > 0 || lines->quote;
 }
 
-/* `[name]`, in TOML also `[[name]]`, alone in its line, or with a comment behind it.  False if it is no such
- * line. */
+/* `[name]`, in TOML also `[[name]]`, alone in its line or with a comment behind it.  False if it is
+ * no such line. */
 static bool take_header(struct lines *lines, struct span line)
 {
     size_t len = key_len(line, "]");
@@ -287,7 +287,6 @@ static bool take_header(struct lines *lines, struct span line)
         return false;
 
     struct span after = without(line, len), name = { line.at, len };
-
     bool twice =
         lines->dialect->toml && line.len > 1 && line.at[1] == '[' && after.len > 1 && after.at[1] == ']';
 

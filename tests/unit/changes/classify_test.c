@@ -687,6 +687,8 @@ static void a_link_counts_by_its_place_and_by_where_it_leads(void **state)
     expect("a link with an unknown target",
            judge("x", side(0, NULL), (struct classify_side){ .mode = LINK_MODE, .cut = true }), A);
     expect("a link that becomes a file", judge(".npmrc", side(LINK_MODE, "x"), side(FILE_MODE, "")), A);
+    expect("a link that becomes a program", judge("run", side(LINK_MODE, "x"), side(PROGRAM_MODE, "x")), B);
+    expect("a program that becomes a link", judge("run", side(PROGRAM_MODE, "x"), side(LINK_MODE, "x")), NO);
     expect("a file that becomes a link", judge(".git/config", side(FILE_MODE, "x"), side(LINK_MODE, "x")), A);
 }
 
