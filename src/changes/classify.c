@@ -44,7 +44,7 @@ static bool is_link(const struct classify_input *in)
 }
 
 /* A link can stand for a whole directory, so one above a listed place counts, and no part of it is
- * looked at.  (That a link can be executed says nothing.) */
+ * looked at; but that a link can be executed says nothing. */
 static bool row_counts(const struct watch_row *row, const struct classify_input *in,
                        const struct plainname *name, char *part)
 {
@@ -53,8 +53,8 @@ static bool row_counts(const struct watch_row *row, const struct classify_input 
     part[0] = '\0';
     if (place == PLAINNAME_NO)
         return false;
-    if (is_link(in))
-        return row->class != CLASSIFY_ORDINARY && row->check != runpart_executable;
+    if (is_link(in) && row->check != runpart_executable)
+        return row->class != CLASSIFY_ORDINARY;
     return place == PLAINNAME_YES && (!row->check || row->check(in, row->keys, part));
 }
 

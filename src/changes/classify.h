@@ -36,8 +36,7 @@ enum { CLASSIFY_PART_MAX = 96 };
 struct classify_verdict {
     enum classify_class class;
     const char *reason;           /* "git runs it"; constant; "" if ordinary */
-    char part[CLASSIFY_PART_MAX]; /* "scripts.postinstall changed"; printable ASCII; "" if it is the whole file
-                                   */
+    char part[CLASSIFY_PART_MAX]; /* "scripts.test changed", printable ASCII; "": the whole file */
 };
 
 /* Where a link leads to is looked at too, without following anything.  That a link leads out of

@@ -93,7 +93,8 @@ struct lines {
     const struct dialect *dialect;
     char section[NAME_MAX_LEN];
     char key[NAME_MAX_LEN]; /* whole name of the key to which `line` belongs */
-    bool unclear;           /* the name could not be read */
+    bool has_key;           /* since the last head there was one */
+    bool unclear;           /* it is not sure in which section this is */
     bool continues;         /* the next line belongs to the same key */
     size_t indent;          /* INI: of the line with the key; a deeper one belongs to it */
     int depth;              /* TOML: brackets open */
@@ -140,7 +141,7 @@ static bool take_line(struct lines *lines)
 static bool is_same_line(const struct lines *one, const struct lines *other)
 {
     return one->line.len == other->line.len && memcmp(one->line.at, other->line.at, one->line.len) == 0 &&
-           strcmp(one->key, other->key) == 0;
+           strcmp(one->key, other->key) == 0 && strcmp(one->section, other->section) == 0;
 }
 
 static void say_line(char *part, const struct lines *lines, const char *verb)
@@ -276,8 +277,8 @@ static void follow_toml(struct lines *lines)
     lines->continues = lines->depth > 0 || lines->quote;
 }
 
-/* `[name]` or `[[name]]` alone in its line, or with a comment behind it.  False if it is no such
- * line. */
+/* `[name]`, in TOML also `[[name]]`, alone in its line or with a comment behind it.  False if it is
+ * no such line. */
 static bool take_header(struct lines *lines, struct span line)
 {
     size_t len = key_len(line, "]");
@@ -286,14 +287,15 @@ static bool take_header(struct lines *lines, struct span line)
         return false;
 
     struct span after = without(line, len), name = { line.at, len };
+    bool twice =
+        lines->dialect->toml && line.len > 1 && line.at[1] == '[' && after.len > 1 && after.at[1] == ']';
 
-    while (after.len && *after.at == ']')
-        after = without(after, 1);
-    after = trimmed(after);
+    name = without(name, 1 + twice);
+    after = trimmed(without(after, 1 + twice));
     if (after.len && (!*after.at || !strchr(lines->dialect->comments, *after.at)))
         return false;
-    while (name.len && *name.at == '[')
-        name = without(name, 1);
+    if (memchr(name.at, '[', name.len) && !memchr(name.at, '"', name.len) && !memchr(name.at, '\'', name.len))
+        return false;
     lines->section[0] = '\0';
     lines->unclear = !add_name(lines->section, name);
     return true;
@@ -329,17 +331,19 @@ static bool ends_with_backslash(struct span line)
     return count % 2;
 }
 
-static bool is_comment(const struct lines *lines, struct span line)
+/* Empty, or a comment; not so inside of a value. */
+static bool is_nothing(const struct lines *lines, struct span line)
 {
-    bool in_value = lines->quote || (lines->continues && lines->dialect->backslashes);
-
-    return !in_value && *line.at && strchr(lines->dialect->comments, *line.at);
+    if (lines->quote || (lines->continues && lines->dialect->backslashes))
+        return false;
+    return !line.len || (*line.at && strchr(lines->dialect->comments, *line.at));
 }
 
 /* git does not go on in the next line if the backslash is in a comment behind the value; Java does.
  * So a line that seems to go on counts, and so do those that follow it. */
-static void follow_backslash(struct lines *lines)
+static void follow_backslash(struct lines *lines, struct span line)
 {
+    lines->unclear = lines->unclear || (lines->continues && line.len && *line.at == '[');
     lines->continues = ends_with_backslash(lines->line);
     if (lines->continues)
         lines->key[0] = '\0';
@@ -348,11 +352,13 @@ static void follow_backslash(struct lines *lines)
 /* A line that does not belong to the key before it.  False if it is a head. */
 static bool read_new(struct lines *lines, struct span line)
 {
+    bool head = take_header(lines, line);
+
     lines->indent = indent_of(lines->line);
-    if (take_header(lines, line)) {
-        lines->key[0] = '\0';
+    lines->has_key = !head;
+    lines->key[0] = '\0';
+    if (head)
         return false;
-    }
 
     /* Some readers take more for a head than others. */
     lines->unclear = lines->unclear || (lines->dialect->sections && *line.at == '[');
@@ -364,19 +370,15 @@ static bool read_new(struct lines *lines, struct span line)
 static bool read_keyed(struct lines *lines)
 {
     const struct dialect *dialect = lines->dialect;
-    bool deeper = dialect->indents && *lines->key && indent_of(lines->line) > lines->indent;
+    bool deeper = dialect->indents && lines->has_key && indent_of(lines->line) > lines->indent;
     struct span line = trimmed(lines->line);
 
-    if (!line.len || is_comment(lines, line)) {
-        lines->continues = lines->continues && !dialect->backslashes;
-        return false;
-    }
-    if (!lines->continues && !deeper && !read_new(lines, line))
+    if (is_nothing(lines, line) || (!lines->continues && !deeper && !read_new(lines, line)))
         return false;
     if (dialect->toml)
         follow_toml(lines);
     if (dialect->backslashes)
-        follow_backslash(lines);
+        follow_backslash(lines, line);
     return true;
 }
 
@@ -461,15 +463,15 @@ bool runpart_words(const struct classify_input *in, const char *keys, char part[
     return compare_lines(in, NULL, next_word, keys, part);
 }
 
-/* What git and the well-known hosts read and nothing is run for.  A driver of the diffs is only a
- * set of patterns if git brings it along. */
+/* What git and the well-known hosts read and nothing is run for; to switch a driver off neither.  A
+ * driver of the diffs is only a set of patterns if git brings it along. */
 static const char harmless_attributes[] =
     "text text=auto crlf eol=lf eol=crlf binary diff merge ident delta whitespace whitespace=* export-ignore "
     "export-subst encoding=* working-tree-encoding=* conflict-marker-size=* linguist-* gitlab-* merge=text "
     "merge=binary merge=union diff=ada diff=bash diff=bibtex diff=cpp diff=csharp diff=css diff=dts "
-    "diff=elixir "
-    "diff=fortran diff=fountain diff=golang diff=html diff=ini diff=java diff=kotlin diff=markdown diff=matlab "
-    "diff=objc diff=pascal diff=perl diff=php diff=python diff=ruby diff=rust diff=scheme diff=tex";
+    "diff=elixir diff=fortran diff=fountain diff=golang diff=html diff=ini diff=java diff=kotlin "
+    "diff=markdown diff=matlab diff=objc diff=pascal diff=perl diff=php diff=python diff=ruby diff=rust "
+    "diff=scheme diff=tex";
 
 static bool is_harmless_attribute(struct span attribute)
 {
@@ -494,12 +496,9 @@ static struct span take_word(struct span *line)
     return word;
 }
 
-/* A pattern, then attributes.  A macro can give a harmless name to a driver, and a quoted pattern
- * may have blanks in it: both count. */
+/* A pattern, then attributes.  A quoted pattern may have blanks in it, so it counts. */
 static bool has_driver(struct span line)
 {
-    if (!line.len || *line.at == '#')
-        return false;
     if (*line.at == '"' || *line.at == '[')
         return true;
     (void)take_word(&line);
@@ -509,20 +508,29 @@ static bool has_driver(struct span line)
     return false;
 }
 
-static bool next_driver(struct lines *lines, const char *keys)
+/* A macro can hide a driver behind a harmless name: with `macros` every line counts. */
+static bool next_attributes(struct lines *lines, const char *macros)
 {
-    (void)keys;
     while (take_line(lines)) {
         lines->line = trimmed(lines->line);
-        if (has_driver(lines->line))
+        if (lines->line.len && *lines->line.at != '#' && (macros || has_driver(lines->line)))
             return true;
     }
     return false;
 }
 
+static bool has_macros(const struct classify_side *side)
+{
+    struct span text = text_of(side);
+
+    return memmem(text.at, text.len, "[attr]", 6) != NULL;
+}
+
 bool runpart_attributes(const struct classify_input *in, const char *keys, char part[CLASSIFY_PART_MAX])
 {
-    return compare_lines(in, NULL, next_driver, keys, part);
+    (void)keys;
+    return compare_lines(in, NULL, next_attributes,
+                         has_macros(&in->old) || has_macros(&in->new) ? "macros" : NULL, part);
 }
 
 /* --- whole files ----------------------------------------------------------------------------- */

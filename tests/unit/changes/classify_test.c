@@ -474,6 +474,8 @@ static void only_a_part_that_runs_counts(void **state)
         { ".gitattributes", "", "*.x -filter\n", A, "\"*.x -filter\" changed" },
         { ".gitattributes", "*.x filter=a\n", "*.x filter=a\n*.y text\n", NO, "" },
         { ".gitattributes", "*.x filter=a\n", "", A, "\"*.x filter=a\" removed" },
+        { ".gitattributes", "[attr]text filter=x\n", "[attr]text filter=x\na.c text\n", A,
+          "\"a.c text\" changed" },
         { "GITATT~1", "", "*.x filter=y\n", A, "\"*.x filter=y\" changed" },
         { "gi7d29~1", "", "*.x filter=y\n", A, "" },
         { "sub/.gitattributes", "", "# filter=x\n\n", NO, "" },
@@ -685,6 +687,8 @@ static void a_link_counts_by_its_place_and_by_where_it_leads(void **state)
     expect("a link with an unknown target",
            judge("x", side(0, NULL), (struct classify_side){ .mode = LINK_MODE, .cut = true }), A);
     expect("a link that becomes a file", judge(".npmrc", side(LINK_MODE, "x"), side(FILE_MODE, "")), A);
+    expect("a link that becomes a program", judge("run", side(LINK_MODE, "x"), side(PROGRAM_MODE, "x")), B);
+    expect("a program that becomes a link", judge("run", side(PROGRAM_MODE, "x"), side(LINK_MODE, "x")), NO);
     expect("a file that becomes a link", judge(".git/config", side(FILE_MODE, "x"), side(LINK_MODE, "x")), A);
 }
 
