@@ -82,7 +82,7 @@ struct changes {
     struct change *items;
     size_t len, cap;
     uint64_t looked_at; /* directory entries of both sides: what the scan has cost */
-    bool twins_unsure;  /* directories of the base were too big to look for twins in all of them */
+    bool twins_unsure;  /* a directory of the base was too big: only usual twins were looked for in it */
 };
 
 #define CHANGES_NONE ((struct changes){ 0 })
