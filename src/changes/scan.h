@@ -62,10 +62,11 @@ struct move {
     char *from, *to;
 };
 
-/* A new file that is a copy of a file of the base, under a name that the base does not have. */
+/* A new file that is a copy of a file of the base, under a name that the base does not have, or has not any
+ * more: the owner has changed something beside it. */
 struct orphan {
     size_t change;
-    struct origin origin; /* empty: unknown, but the owner has removed something beside it */
+    struct origin origin; /* empty: unknown */
 };
 
 struct scan {

@@ -334,12 +334,16 @@ static void any_sequence_is_told(void **state)
         assert_int_equal(chdir(unit_scratch_path(world->scratch, "base")), 0);
         for (unsigned i = 0; i < 60; i++)
             act(&dice);
+        world_tick(world);
         start(world, NULL);
         assert_int_equal(chdir("merged"), 0);
         for (unsigned i = roll(&dice, 40); i; i--)
             act(&dice);
         world_scan(world);
         oracle_check(world, what);
+        for (size_t i = 0; i < world->changes.len; i++)
+            if (world->changes.items[i].flags & (FLAG_BASE_CHANGED | FLAG_UNREADABLE))
+                fail_msg("%s: %s: the owner did nothing", what, world->changes.items[i].path);
         overlay_teardown(&made);
     }
 }
