@@ -75,8 +75,9 @@ struct change {
     uint64_t count;
 };
 
-/* Sorted by the bytes of their paths.  A path comes twice only where a renamed directory took the
- * place of something: REMOVED, then RENAMED.  All renames of directories happen at once and first;
+/* Sorted by the bytes of their paths.  A path comes twice only where a renamed directory took the place
+ * of something (REMOVED, then RENAMED), or where a directory that is still there lost more than is
+ * listed (REMOVED with a count, then MODE).  All renames of directories happen at once and first;
  * everything else is relative to the tree after them. */
 struct changes {
     struct change *items;
