@@ -53,7 +53,7 @@ enum change_flag {
     FLAG_SETID = 1 << 4,         /* a file with a setuid or setgid bit */
     FLAG_SPECIAL = 1 << 5,       /* FIFO, socket or device */
     FLAG_HIDDEN = 1 << 6,        /* the owner has something here that the sandbox never saw */
-    FLAG_BASE_CHANGED = 1 << 7,  /* the owner changed, removed or made it since the sandbox began */
+    FLAG_BASE_CHANGED = 1 << 7,  /* the owner changed, removed or made it since; rather once too often */
     FLAG_TWIN = 1 << 8,          /* a new name that some would take for another one beside it */
     FLAG_NAME_ODD = 1 << 9,      /* control character, no UTF-8, dash in front, blank at the end */
     FLAG_UNREADABLE = 1 << 10,   /* a side could not be read: CHANGED is assumed, or content is missing */
@@ -75,14 +75,15 @@ struct change {
     uint64_t count;
 };
 
-/* Sorted by the bytes of their paths.  A path comes twice only where a renamed directory took the
- * place of something: REMOVED, then RENAMED.  All renames of directories happen at once and first;
+/* Sorted by the bytes of their paths.  A path comes twice only where a renamed directory took the place
+ * of something (REMOVED, then RENAMED), or where a directory that is still there lost more than is
+ * listed (REMOVED with a count, then MODE).  All renames of directories happen at once and first;
  * everything else is relative to the tree after them. */
 struct changes {
     struct change *items;
     size_t len, cap;
     uint64_t looked_at; /* directory entries of both sides: what the scan has cost */
-    bool twins_unsure;  /* directories of the base were too big to look for twins in all of them */
+    bool twins_unsure;  /* a directory of the base was too big: only usual twins were looked for in it */
 };
 
 #define CHANGES_NONE ((struct changes){ 0 })
@@ -110,7 +111,9 @@ struct changes_source {
     uid_t shift;
 };
 
-/* More than a million entries in the upper, or paths that no system call takes, are an error. */
+/* The workspace's own directory is not judged, only what is in it.  Owners, times and extended attributes
+ * alone are no change.  More than a million entries in the upper, or paths that no system call takes, are an
+ * error. */
 int changes_scan(const struct changes_source *source, struct changes *out, struct error *err);
 
 void changes_free(struct changes *changes);

@@ -122,8 +122,8 @@ char *name_fold(const char *name)
         size_t len = text_utf8_length(name);
         uint32_t code = len ? code_at(name, len) : 0;
 
-        if (!len)
-            text_add_bytes(&folded, name, 1);
+        if (!len) /* as itself it could make a character with what comes to stand beside it */
+            text_add(&folded, "?");
         else if (!within(code, passed_over, ARRAY_LEN(passed_over)))
             add_code(&folded, without_case(code));
         name += len ? len : 1;

@@ -9,8 +9,8 @@
 bool name_is_odd(const char *name);
 
 /* What is left of a name after everything that some file system or reader passes over: case, accents,
- * characters without width, full-width forms.  Two names with the same rest are twins.  It rather
- * calls too many twins than too few, but knows Latin, Greek and Cyrillic only.  The caller frees. */
+ * characters without width, full-width forms, bytes that are no UTF-8.  Two names with the same rest are twins.
+ * It rather calls too many twins than too few, but knows Latin, Greek and Cyrillic only.  The caller frees. */
 char *name_fold(const char *name);
 
 enum link_place {

@@ -26,7 +26,7 @@ static void flag(struct hunt *hunt, ssize_t change, unsigned flags)
         hunt->scan->out->items[change].flags |= flags;
 }
 
-/* Takes over `path` and `base`. */
+/* Owns `job`, which is the entry itself. */
 static void take(struct hunt *hunt, int dir, const char *name, const struct stat *old, struct job *job)
 {
     struct scan *scan = hunt->scan;
@@ -43,9 +43,11 @@ static void take(struct hunt *hunt, int dir, const char *name, const struct stat
         job->change = (ssize_t)scan_add(scan, job->path, job->base, CHANGE_REMOVED);
         scan_fill(&scan->out->items[job->change].old, old, dir, name, 0);
     }
+    if (S_ISDIR(old->st_mode) && strlen(job->base) >= PATH_MAX)
+        flags |= FLAG_UNREADABLE; /* too deep */
     flag(hunt, job->change, flags);
     /* What is hidden is the owner's alone: its inside is not told. */
-    if (S_ISDIR(old->st_mode) && !hidden && strlen(job->base) < PATH_MAX)
+    if (S_ISDIR(old->st_mode) && !hidden && !(flags & FLAG_UNREADABLE))
         *array_add(&hunt->left) = *job;
     else
         job_free(job);

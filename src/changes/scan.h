@@ -16,7 +16,7 @@ enum {
     ENTRIES_MAX = 1 << 20,       /* in the upper; a change takes some 200 bytes */
     LISTED_MAX = 100000,         /* removed entries, all directories together */
     COUNTED_MAX = 1 << 20,       /* of what is not listed */
-    TWIN_NAMES_MAX = 1 << 16,    /* names of the base read in search of twins */
+    TWIN_NAMES_MAX = 512,        /* of a directory of the base read in search of twins */
     CANDIDATES_MAX = 1000,       /* on each side of a rename */
     RENAME_BYTES_MAX = 64 << 20, /* read in search of renames */
     ORPHANS_MAX = 10000,         /* handles of the base asked for */
@@ -62,10 +62,11 @@ struct move {
     char *from, *to;
 };
 
-/* A new file that is a copy of a file of the base, under a name that the base does not have. */
+/* A new file that is a copy of a file of the base, under a name that the base does not have, or has not any
+ * more: the owner has changed something beside it. */
 struct orphan {
     size_t change;
-    struct origin origin; /* empty: unknown, but the owner has removed something beside it */
+    struct origin origin; /* empty: unknown */
 };
 
 struct scan {
@@ -85,7 +86,7 @@ struct scan {
         const char **items; /* sorted; the strings are the source's */
         size_t len, cap;
     } hidden;
-    uint64_t entries, listed, twin_names;
+    uint64_t entries, listed;
     char *buffer; /* for contents */
 };
 

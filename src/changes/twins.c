@@ -50,21 +50,52 @@ static void flag_by(struct scan *scan, const struct keys *keys, const char *name
     free(key.folded);
 }
 
-/* This alone could cost more than the changes, so there is a bound on names for the whole scan. */
+static void spell(struct text *out, const char *folded, size_t upper)
+{
+    text_clear(out);
+    for (size_t i = 0; folded[i]; i++) {
+        bool small = folded[i] >= 'a' && folded[i] <= 'z';
+        char letter = (char)(i < upper && small ? folded[i] - 'a' + 'A' : folded[i]);
+
+        text_add_bytes(out, &letter, 1);
+    }
+}
+
+/* In a directory that is too big to read, the usual spellings are tried: makefile, Makefile, MAKEFILE,
+ * README.md. */
+static void flag_by_spelling(struct scan *scan, int base, const struct entries *entries, const struct key *key)
+{
+    const char *dot = strrchr(key->folded, '.');
+    size_t len = strlen(key->folded), uppers[] = { 0, 1, len, dot ? (size_t)(dot - key->folded) : 0 };
+    autotext struct text name = TEXT_NONE;
+
+    for (size_t i = 0; *key->folded && key->entry->fresh && i < ARRAY_LEN(uppers); i++) {
+        struct stat ignored;
+
+        spell(&name, key->folded, uppers[i]);
+        scan->out->looked_at++;
+        if (!entries_find(entries, name.data) &&
+            fstatat(base, name.data, &ignored, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) == 0)
+            flag_fresh(scan, key);
+    }
+}
+
+/* To read all of a big directory for one new name would cost the tree and not the changes. */
 static void flag_beside_base(struct scan *scan, int base, const struct entries *entries,
                              const struct keys *keys)
 {
     autoentries struct entries names = { 0 };
     bool cut = false;
 
-    if (scan_list(base, TWIN_NAMES_MAX - scan->twin_names, &cut, &names) < 0)
+    if (scan_list(base, TWIN_NAMES_MAX, &cut, &names) < 0)
         cut = true;
-    scan->twin_names += names.len;
     scan->out->looked_at += names.len;
-    scan->out->twins_unsure |= cut;
     for (size_t i = 0; i < names.len; i++)
         if (!entries_find(entries, names.items[i].name)) /* else it is gone, or was looked at above */
             flag_by(scan, keys, names.items[i].name);
+    for (size_t i = 0; cut && i < keys->len; i++)
+        flag_by_spelling(scan, base, entries, &keys->items[i]);
+    scan->out->twins_unsure |= cut;
 }
 
 void twins_flag(struct scan *scan, const struct job *job, int base, const struct entries *entries)

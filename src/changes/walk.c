@@ -282,8 +282,7 @@ static void visit_removed(struct visit *visit, struct entry *entry, bool only_co
         remove_below_entry(visit, entry, only_count);
 }
 
-/* In a user namespace the kernel notes only that a file is a copy, not of which one.  If the owner has
- * removed the original, its directory has changed since, or is gone too. */
+/* If the owner has removed a file that was here, its directory has changed since, or is gone too. */
 static bool may_have_lost(const struct visit *visit)
 {
     const struct job *job = visit->job;
@@ -294,14 +293,16 @@ static bool may_have_lost(const struct visit *visit)
     return job->change != NO_CHANGE && (visit->scan->out->items[job->change].flags & FLAG_BASE_CHANGED);
 }
 
+/* In a user namespace the kernel notes only that a file is a copy, not of which one. */
 static void note_origin(struct visit *visit, const struct entry *entry)
 {
     enum changes_marks marks = visit->scan->source->marks;
     struct orphan orphan = { .change = (size_t)entry->change };
 
-    if (mark_origin(marks, visit->upper, entry->name, &orphan.origin) ||
-        (mark_has_origin(marks, visit->upper, entry->name) && may_have_lost(visit)))
-        *array_add(&visit->scan->orphans) = orphan;
+    if (!may_have_lost(visit) || !mark_has_origin(marks, visit->upper, entry->name))
+        return;
+    (void)mark_origin(marks, visit->upper, entry->name, &orphan.origin);
+    *array_add(&visit->scan->orphans) = orphan;
 }
 
 static void visit_file(struct visit *visit, struct entry *entry, const struct stat *new)

@@ -47,7 +47,7 @@ void table_write(const struct table *table, struct text *out)
 
     for (size_t i = 0; i < table->columns; i++)
         widths[i] = column_width(table, i);
-    for (size_t i = 0; i < table->cells.len; i++) {
+    for (size_t i = 0; table->columns && i < table->cells.len; i++) {
         size_t column = i % table->columns;
         const char *cell = table->cells.items[i];
 

@@ -7,8 +7,11 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 static void what_was_made_is_added(void **state)
 {
@@ -341,6 +344,68 @@ static void links_in_the_base_are_not_followed(void **state)
     world_expect(world, "T d\nA d/f\n");
 }
 
+/* Swaps directories with links that lead out, on both sides, until it is killed. */
+static void disturb(int dir)
+{
+    static const char *const pairs[][2] = {
+        { "upper/d", "upper/l" },
+        { "base/d", "base/l" },
+        { "upper/d/e", "upper/p" },
+        { "base/d/e", "base/p" },
+    };
+
+    for (unsigned i = 0;; i++)
+        renameat2(dir, pairs[i % 4][0], dir, pairs[i % 4][1], RENAME_EXCHANGE);
+}
+
+/* Whatever the scan sees, it sees nothing of what the links lead to, and it ends. */
+static void a_tree_that_changes_meanwhile_is_survived(void **state)
+{
+    struct world *world = *state;
+    unsigned before = open_descriptors();
+
+    world_run(world, "mkdir outside && echo x > outside/canary &&"
+                     "for t in upper base; do mkdir -p $t/d/e && ln -s ../outside $t/l && mkfifo $t/p && echo "
+                     "$t > $t/d/e/f &&"
+                     "echo $t > $t/d/g; done");
+
+    pid_t child = fork();
+
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        alarm(60);
+        disturb(world->scratch->dir);
+    }
+    assert_true(child > 0);
+    for (unsigned i = 0; i < 500; i++) {
+        world_scan(world);
+        for (size_t k = 0; k < world->changes.len; k++)
+            assert_null(strstr(world->changes.items[k].path, "canary"));
+    }
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    assert_int_equal(open_descriptors(), before);
+}
+
+static void owners_are_told_as_they_are_inside(void **state)
+{
+    struct world *world = *state;
+
+    world_run(world, "touch upper/f");
+    world_scan(world);
+    assert_int_equal(world_change(world, "f")->new.uid, geteuid());
+    world->source.shift = geteuid() + 1;
+    world_scan(world);
+    assert_int_equal(world_change(world, "f")->new.uid, (uid_t)-1);
+    if (geteuid() == 0) {
+        world_run(world, "chown 500007:500008 upper/f");
+        world->source.shift = 500000;
+        world_scan(world);
+        assert_int_equal(world_change(world, "f")->new.uid, 7);
+        assert_int_equal(world_change(world, "f")->new.gid, 8);
+    }
+}
+
 int main(void)
 {
 #define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, world_setup, world_teardown)
@@ -367,6 +432,8 @@ int main(void)
         IN_WORLD(what_cannot_be_read_is_said_so),
         IN_WORLD(depth_costs_no_descriptors_and_has_a_bound),
         IN_WORLD(links_in_the_base_are_not_followed),
+        IN_WORLD(a_tree_that_changes_meanwhile_is_survived),
+        IN_WORLD(owners_are_told_as_they_are_inside),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -112,7 +112,9 @@ static void a_kept_sandbox_is_told_with_the_next_commands(void **state)
     report.changes = "are kept";
     report.kept = true;
     report_summary(&report, false, &text);
-    assert_contains(text_string(&text), "  changes are kept: cove diff abcdefghijkl, cove apply abcdefghijkl, cove rm abcdefghijkl\n");
+    assert_contains(
+        text_string(&text),
+        "  changes are kept: cove diff abcdefghijkl, cove apply abcdefghijkl, cove rm abcdefghijkl\n");
     report_json(&report, &json);
     assert_contains(text_string(&json), "\"kept\":true,\"next\":[\"cove diff abcdefghijklmnopqrst\",");
 }
