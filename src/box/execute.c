@@ -575,15 +575,27 @@ static int do_mask(struct executor *x, const struct step *step, struct error *er
     return 0;
 }
 
+/* A mount that was remembered without it must be read-only from here on. */
+static int expect_readonly(struct executor *x, const struct step *step)
+{
+    autoclose int target = open_inside(x, step->target, O_DIRECTORY);
+    uint64_t id = target < 0 ? 0 : sys_mount_id(target, "");
+
+    for (size_t i = 0; id && i < x->mount_count; i += 2)
+        if (x->mounts[i] == id) {
+            x->mounts[i + 1] = step->flags;
+            return 0;
+        }
+    errno = ENOENT;
+    return -1;
+}
+
 static int do_readonly(struct executor *x, const struct step *step, struct error *err)
 {
     autoclose int target = open_inside(x, step->target, O_DIRECTORY);
 
-    if (target < 0 || sys_mount_attr(target, MOUNT_ATTR_RDONLY, 0, -1) < 0)
+    if (target < 0 || sys_mount_attr(target, MOUNT_ATTR_RDONLY, 0, -1) < 0 || expect_readonly(x, step) < 0)
         return error_sys(err, "make %s read-only", step->target);
-    for (size_t i = 0; i < x->mount_count; i += 2)
-        if (x->mounts[i] == sys_mount_id(target, ""))
-            x->mounts[i + 1] = step->flags;
     return 0;
 }
 
@@ -609,9 +621,13 @@ static int adopt(struct executor *x, struct error *err)
     for (size_t i = 0; i < x->plan->steps.len; i++) {
         const struct step *step = &x->plan->steps.items[i];
         bool mounted = step->kind == STEP_ROOT || step->kind == STEP_TREE || step->kind == STEP_TMPFS ||
-                       (step->kind == STEP_FILE && (step->flags & MS_RDONLY));
+                       step->kind == STEP_SYSFS || (step->kind == STEP_FILE && (step->flags & MS_RDONLY));
 
-        if (step->by == BY_MOUNTER && mounted && remember(x, step->target, step->flags) < 0)
+        if (step->by != BY_MOUNTER)
+            continue;
+        if (step->kind == STEP_READONLY && expect_readonly(x, step) < 0)
+            return error_sys(err, "look at %s", step->target);
+        if (mounted && remember(x, step->target, step->flags) < 0 && !may_be_missing(step))
             return error_sys(err, "look at %s", step->target);
     }
     return 0;

@@ -66,8 +66,8 @@ static bool owned_by(const char *path, uid_t uid)
     return path && *path == '/' && stat(path, &found) == 0 && S_ISDIR(found.st_mode) && found.st_uid == uid;
 }
 
-/* Nearly every user stands in /etc/passwd.  Reading it takes one file; asking the whole database
- * takes its configuration, a try at two sockets and perhaps libraries. */
+/* Nearly every user stands in /etc/passwd.  Those that only a name service knows are what their
+ * environment says: to ask the service would load its libraries into us. */
 static const struct passwd *find_user(uid_t uid)
 {
     FILE *file = fopen("/etc/passwd", "re");
@@ -77,7 +77,7 @@ static const struct passwd *find_user(uid_t uid)
         continue;
     if (file)
         fclose(file);
-    return entry ? entry : getpwuid(uid);
+    return entry;
 }
 
 static const char *absolute(const char *variable)
@@ -85,6 +85,14 @@ static const char *absolute(const char *variable)
     const char *value = getenv(variable);
 
     return value && *value == '/' ? value : NULL;
+}
+
+/* A name that can stand in a line of passwd; NULL else. */
+static const char *plain_name(const char *name)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+
+    return name && *name && *name != '-' && strlen(name) < 64 && !name[strspn(name, letters)] ? name : NULL;
 }
 
 /* $HOME is what every tool goes by, so it counts first, but only if it is this user's; then what the
@@ -95,8 +103,11 @@ static void read_user(struct host *host)
     const char *said = absolute("HOME");
     const char *home = said && owned_by(said, host->uid) ? said : entry ? entry->pw_dir : NULL;
 
-    host->name = text_copy(entry && *entry->pw_name ? entry->pw_name : "user");
-    host->shell = text_copy(entry && entry->pw_shell && *entry->pw_shell == '/' ? entry->pw_shell : "/bin/sh");
+    const char *name = entry ? entry->pw_name : plain_name(getenv("USER"));
+    const char *shell = entry ? entry->pw_shell : absolute("SHELL");
+
+    host->name = text_copy(name && *name ? name : "user");
+    host->shell = text_copy(shell && *shell == '/' && access(shell, X_OK) == 0 ? shell : "/bin/sh");
     host->home = owned_by(home, host->uid) ? realpath(home, NULL) : NULL;
     if (!host->home)
         host->home = text_copy("/");

@@ -110,16 +110,36 @@ static void plan_own_files(struct plan *plan, const struct host *host)
     add_at(plan, STEP_TEXT, "hostname", "/etc/hostname", name)->by = BY_MOUNTER;
 }
 
-/* Before the trees: a disk below /run/media is one. */
-static void plan_run(struct plan *plan)
+/* A tmpfs of the mounter's.  Made with the host's rights it would belong to a user whom nobody
+ * inside knows. */
+static void plan_tmpfs(struct plan *plan, const char *guard, const char *target, const char *options,
+                       uint64_t flags)
 {
     const struct ids *ids = &plan->ids;
-    autofree char *options = ids->shifted ? text_format("mode=755,size=64m,uid=%u,gid=%u", ids->base, ids->base)
-                                          : text_copy("mode=755,size=64m");
-    struct step *step = add_at(plan, STEP_TMPFS, "run", "/run", options);
+    autofree char *all =
+        ids->shifted ? text_format("%s,uid=%u,gid=%u", options, ids->base, ids->base) : text_copy(options);
+    struct step *step = add_at(plan, STEP_TMPFS, guard, target, all);
 
     step->by = BY_MOUNTER;
-    step->flags = MS_NOSUID | MS_NODEV;
+    step->flags = flags;
+}
+
+/* Enough of /sys for run-times that size themselves by it, and nothing about devices. */
+static void plan_sys(struct plan *plan)
+{
+    static const char *const shown[] = { "/sys/devices/system/cpu", "/sys/kernel/mm/transparent_hugepage" };
+    struct step *step;
+
+    plan_tmpfs(plan, "sys", "/sys", "mode=755,size=64k", MS_NOSUID | MS_NODEV | MS_NOEXEC);
+    for (size_t i = 0; i < ARRAY_LEN(shown); i++) {
+        step = add_at(plan, STEP_SYSFS, "sys", shown[i], shown[i]);
+        step->by = BY_MOUNTER;
+        step->flags = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC;
+        step->mode = STEP_MODE_OPTIONAL;
+    }
+    step = add_at(plan, STEP_READONLY, "sys", "/sys", NULL);
+    step->by = BY_MOUNTER;
+    step->flags = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC;
 }
 
 /* The mounter's part: image, then the trees from the outside in, so that a tree inside another
@@ -139,9 +159,11 @@ static void plan_trees(struct plan *plan, const struct host *host)
             step->layer = plan->layers++;
         if (i > 0)
             continue;
-        plan_run(plan);
+        /* Before the trees: a disk below /run/media is one. */
+        plan_tmpfs(plan, "run", "/run", "mode=755,size=64m", MS_NOSUID | MS_NODEV);
         plan_own_files(plan, host);
     }
+    plan_sys(plan);
 }
 
 /* A mount below a shown tree is a tree of its own.  Only root can show it: in a user namespace the
@@ -251,21 +273,6 @@ static void plan_dev(struct plan *plan)
     add_at(plan, STEP_TMPFS, "dev", "/dev/shm", "mode=1777")->flags = MS_NOSUID | MS_NODEV;
 }
 
-/* Enough of /sys for run-times that size themselves by it, and nothing about devices. */
-static void plan_sys(struct plan *plan)
-{
-    static const char *const shown[] = { "/sys/devices/system/cpu", "/sys/kernel/mm/transparent_hugepage" };
-
-    add_at(plan, STEP_TMPFS, "sys", "/sys", "mode=755,size=64k")->flags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
-    for (size_t i = 0; i < ARRAY_LEN(shown); i++) {
-        struct step *step = add_at(plan, STEP_SYSFS, "sys", shown[i], shown[i]);
-
-        step->flags = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC;
-        step->mode = STEP_MODE_OPTIONAL;
-    }
-    add_at(plan, STEP_READONLY, "sys", "/sys", NULL)->flags = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC;
-}
-
 /* What needs no root comes first: the mounter is making it meanwhile.  What is mounted then has
  * nothing to do with its trees, so that both can go on beside each other. */
 static void plan_clone(struct plan *plan)
@@ -275,7 +282,6 @@ static void plan_clone(struct plan *plan)
     add_at(plan, STEP_AWAIT, "root", "/", NULL);
     plan_proc(plan);
     plan_dev(plan);
-    plan_sys(plan);
     plan_proc_rest(plan);
     add_at(plan, STEP_AWAIT, "root", "all trees", NULL);
     add(plan, STEP_PIVOT, BY_CLONE, "pivot");
