@@ -233,10 +233,7 @@ void clone_main(const struct clone_context *context)
     struct error err = { 0 };
     int program;
 
-#ifdef COVE_UNSAFE
-    if (!(context->plan->start_flags & START_NO_SESSION))
-#endif
-        leave_session(context->plan);
+    leave_session(context->plan);
     umask(0);
     if (begin(context, &processors, &x, &err) < 0 || executor_clone(&x, &err) < 0 || end_mounter(&err) < 0 ||
         take_all(&processors, &err) < 0 || keep_capabilities(&context->plan->ids, &err) < 0)

@@ -86,13 +86,10 @@ static int open_directory(const struct executor *x, const char *path, mode_t mod
 /* A file to mount on. */
 static int make_file(const struct executor *x, const char *path)
 {
-    const char *name;
-    const char *slash = strrchr(path, '/');
+    const char *slash = strrchr(path, '/'), *name = slash + 1;
     autofree char *parent_path = text_format("%.*s", (int)(slash - path), path);
-
     autoclose int parent = open_directory(x, *parent_path ? parent_path : "/", 0755);
 
-    name = slash + 1;
     /* Never the image's own: it may be a link, or a FIFO that waits for somebody. */
     if (parent < 0 || (unlinkat(parent, name, 0) < 0 && errno != ENOENT))
         return -1;

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "box/host.h"
 #include "box/plan.h"
+#include "box/private_dir.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -98,6 +99,7 @@ static void choose_user_root(const struct host *host, struct ids *ids)
     ids->uid = ids->gid = ids->init = 0;
     ids->rows = 1;
     if (access("/usr/bin/newuidmap", X_OK) == 0 && access("/usr/bin/newgidmap", X_OK) == 0 &&
+        private_dir_initial_namespace() && /* in another one they are nobody's to give */
         find_subordinate("/etc/subuid", host, &ids->uids[1]) &&
         find_subordinate("/etc/subgid", host, &ids->gids[1])) {
         ids->helpers = true;

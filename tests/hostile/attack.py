@@ -292,8 +292,16 @@ def run_with_home(place, home):
     return ["unshare", "--mount", "--propagation", "private", "sh", "-c", f'mount --bind "{home}" /root && exec "$@"', "sh"]
 
 
-def cove_with(place, prefix, *args, env=None, input=b"", cwd=None, timeout=60, **kwargs):
-    """Runs cove under another program (strace, a launcher).  What hangs is ended with all below it."""
+def cove_with(place, prefix, *args, tries=5, **kwargs):
+    """Runs cove under another program (strace, a launcher).  What hangs is ended with all below it.  A strace that
+    lost one of its processes to a SIGKILL in the wrong moment gives up itself, and nothing was shown: again."""
+    result = cove_with_once(place, prefix, *args, **kwargs)
+    if tries > 1 and "strace: ptrace(" in result.errors:
+        return cove_with(place, prefix, *args, tries=tries - 1, **kwargs)
+    return result
+
+
+def cove_with_once(place, prefix, *args, env=None, input=b"", cwd=None, timeout=60, **kwargs):
     from support.harness import Result
     process = subprocess.Popen([*map(str, prefix), COVE, *map(str, args)], stdin=subprocess.PIPE, env=dict(place.env, **(env or {})), cwd=cwd or place.work,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, **kwargs)
