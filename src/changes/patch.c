@@ -171,13 +171,13 @@ static void add_patch(const struct patch_source *source, const struct change *ch
 /* What no patch can say. */
 static void add_remark(const struct change *change, struct text *out)
 {
-    static const char *const whats[] = {
+    static const char *const kinds[] = {
         [CHANGE_REMOVED] = "removed",    [CHANGE_ADDED] = "new",   [CHANGE_CHANGED] = "changed",
         [CHANGE_MODE] = "other mode of", [CHANGE_RETYPED] = "now", [CHANGE_RENAMED] = "renamed"
     };
     const struct side *side = change->kind == CHANGE_REMOVED ? &change->old : &change->new;
 
-    text_addf(out, "# %s %s ", whats[change->kind],
+    text_addf(out, "# %s %s ", kinds[change->kind],
               side->type == SIDE_DIRECTORY ? "directory" : "special file");
     add_name(out, "", change->path);
     if (change->from && change->kind == CHANGE_RENAMED) {
