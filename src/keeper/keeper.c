@@ -81,6 +81,13 @@ static bool ask_to_end(struct keeper *keeper)
     return keeper->pid && keeper->init.fd >= 0 && wire_send(keeper->init.fd, &message, NULL, 0) == 0;
 }
 
+/* Nobody hears of a command that nobody guarded. */
+static void drop_held(struct relay *output)
+{
+    if (output->resting)
+        relay_close(output);
+}
+
 /* From here on only output is passed on.  The result must already say why. */
 static void enter_end(struct keeper *keeper)
 {
@@ -89,6 +96,8 @@ static void enter_end(struct keeper *keeper)
     keeper->result->wall_us = clock_us() - keeper->started;
     stop_disarm(&keeper->stop);
     relay_close(&keeper->in);
+    drop_held(&keeper->out);
+    drop_held(&keeper->err);
 }
 
 static void end_sandbox(struct keeper *keeper)
@@ -184,7 +193,11 @@ static void take_started(struct keeper *keeper, const struct message *message, i
     stop_started(&keeper->stop);
     if (run->started && run->started(run->owner, &error) < 0)
         end_failed(keeper, &error);
-    if (!run->tty || keeper->phase != PHASE_RUNNING)
+    if (keeper->phase != PHASE_RUNNING)
+        return;
+    relay_wake(&keeper->out);
+    relay_wake(&keeper->err);
+    if (!run->tty)
         return;
     if (take_master(keeper, &fds[0]) < 0)
         end_violation(keeper, "its init sent something that is no terminal");
@@ -431,6 +444,7 @@ static void open_output(struct keeper *keeper, struct relay *relay, struct termf
                &(struct relay_plan){ .way = RELAY_OUT,
                                      .host = host,
                                      .inside = inside,
+                                     .held = true,
                                      .change = screen ? plain_change : NULL,
                                      .change_owner = filter });
 }

@@ -344,5 +344,5 @@ void relay_open(struct relay *relay, struct loop *loop, const struct relay_plan 
         prepare_in(relay);
     else
         prepare_out(relay);
-    wait_for(relay, NEXT_SOURCE);
+    wait_for(relay, plan->held ? NEXT_REST : NEXT_SOURCE);
 }

@@ -26,6 +26,7 @@ struct relay_plan {
     int host;             /* borrowed; -1: there is none.  Its O_NONBLOCK is left alone, see relay.c */
     int inside;           /* O_NONBLOCK; closed when the stream ends, unless `keep` */
     bool keep;            /* a pty serves both ways and stays open */
+    bool held;            /* nothing is moved before relay_wake() */
     relay_change *change; /* or NULL */
     void *change_owner;
 };
@@ -55,5 +56,5 @@ void relay_close(struct relay *relay);
 /* Moves what can be moved now. */
 void relay_pump(struct relay *relay);
 
-/* After SIGCONT: a terminal that was not ours to read may be ours again. */
+/* What was held may go; after SIGCONT a terminal that was not ours to read may be ours again. */
 void relay_wake(struct relay *relay);
