@@ -1,6 +1,7 @@
 /* The clone: from a copy of the keeper in new namespaces to the program of PID 1.
  *
- * Should: map its ids (or wait for them), assemble the root, give up the host's root, and exec.
+ * Should: do what needs no plan, wait for its orders, map its ids, assemble the root, give up the
+ * host's root, and exec.
  * Must not: open anything by a path that somebody else could have changed in between; keep a
  * descriptor that init does not need. */
 
@@ -10,7 +11,10 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "box/execute.h"
-#include "box/host.h"
+#include "box/init_program.h"
+#include "box/network.h"
+#include "box/orders.h"
+#include "box/processors.h"
 #include "init/protocol.h"
 #include "init/wire.h"
 #include "sys/sys.h"
@@ -52,15 +56,16 @@ static int map_own_ids(const struct ids *ids, struct error *err)
     return 0;
 }
 
-static int wait_for_ids(int go, struct error *err)
+/* A keeper that gave up, or died, needs no answer. */
+static void wait_for_orders(int go)
 {
     struct message message;
     int fds[PROTOCOL_FDS_MAX];
     size_t count;
+    struct error ignored;
 
-    if (wire_receive(go, &message, fds, &count, err) != WIRE_MESSAGE)
-        return error_set(err, ERROR_SYSTEM, "the keeper gave up");
-    return 0;
+    if (wire_receive(go, &message, fds, &count, &ignored) != WIRE_MESSAGE)
+        _exit(125);
 }
 
 /* With a range: root inside, whose ids own what we make. */
@@ -73,49 +78,38 @@ static int become_inside_root(const struct ids *ids, struct error *err)
     return 0;
 }
 
-/* Clone and mounter on two processors.  Left to itself the scheduler queues a new task behind us,
- * and wakes us on the processor of who sends us a message, though another one is idle. */
-struct processors {
-    cpu_set_t allowed;
-    int here; /* -1: they are not parted */
-};
-
-static void part_from_mounter(struct processors *processors)
+/* Off the owner's terminal, and out of the session that shares its scheduling. */
+static void leave_session(const struct plan *plan)
 {
-    cpu_set_t only;
-
-    processors->here = sched_getcpu();
-    if (processors->here < 0 || processors->here >= CPU_SETSIZE ||
-        sched_getaffinity(0, sizeof processors->allowed, &processors->allowed) < 0 ||
-        CPU_COUNT(&processors->allowed) < 2) {
-        processors->here = -1;
+#ifdef COVE_UNSAFE
+    if (plan->start_flags & START_NO_SESSION)
         return;
-    }
-    CPU_ZERO(&only);
-    CPU_SET((unsigned)processors->here, &only);
-    (void)sched_setaffinity(0, sizeof only, &only);
+#endif
+    (void)plan;
+    setsid();
 }
 
-static void move_away(const struct processors *processors, pid_t pid)
+static int take_ids(const struct ids *ids, struct error *err)
 {
-    cpu_set_t others = processors->allowed;
-
-    if (processors->here < 0)
-        return;
-    CPU_CLR((unsigned)processors->here, &others);
-    (void)sched_setaffinity(pid, sizeof others, &others);
+    if (!ids->shifted && !ids->helpers && map_own_ids(ids, err) < 0)
+        return -1;
+    return become_inside_root(ids, err);
 }
 
-static int take_all(const struct processors *processors, struct error *err)
+static _Noreturn void be_mounter(const struct clone_context *context, struct executor *x)
 {
-    if (processors->here >= 0 && sched_setaffinity(0, sizeof processors->allowed, &processors->allowed) < 0)
-        return error_sys(err, "take all processors again");
-    return 0;
+    struct error err = { 0 };
+
+    wait_for_orders(context->go);
+    umask(0);
+    if (take_ids(&x->plan->ids, &err) < 0 || executor_mount(x, &err) < 0)
+        fail(context, &err);
+    _exit(0);
 }
 
-/* The mounter of an ordinary user: a copy of us, which assembles the root while we do the rest. */
-static int fork_mounter(const struct clone_context *context, const struct processors *processors,
-                        struct executor *x, struct error *err)
+/* The mounter of an ordinary user: a copy of us, which assembles the root while we do the rest.  What
+ * root's does with the host's rights it does with ours. */
+static int fork_mounter(const struct clone_context *context, struct executor *x, struct error *err)
 {
     int pair[2];
 
@@ -125,31 +119,34 @@ static int fork_mounter(const struct clone_context *context, const struct proces
 
     if (pid < 0)
         return error_sys(err, "fork the mounter");
-    if (pid == 0) {
-        close(pair[0]);
-        x->go = pair[1];
-        if (executor_mount(x, err) < 0)
-            fail(context, err);
-        _exit(0);
-    }
-    move_away(processors, pid);
-    close(pair[1]);
-    x->go = pair[0];
+    x->go = pair[pid == 0];
+    close(pair[pid != 0]);
+    if (pid == 0)
+        be_mounter(context, x);
+    processors_read(context->processors);
+    processors_move_away(context->processors, pid);
     return 0;
 }
 
-/* What root's mounter does with the host's rights an ordinary user's does with those of the clone. */
-static int begin(const struct clone_context *context, struct processors *processors, struct executor *x,
-                 struct error *err)
+/* What needs no plan. */
+static int prepare(const struct clone_context *context, struct executor *x, int *program, struct error *err)
 {
-    const struct ids *ids = &context->plan->ids;
-
-    if ((context->go >= 0 ? wait_for_ids(context->go, err) : map_own_ids(ids, err)) < 0 ||
-        become_inside_root(ids, err) < 0)
-        return -1;
     x->go = context->go;
-    part_from_mounter(processors);
-    return ids->shifted ? 0 : fork_mounter(context, processors, x, err);
+    if (context->own_mounter && fork_mounter(context, x, err) < 0)
+        return -1;
+    if (context->namespaces & CLONE_NEWNET)
+        (void)network_make(x->network);
+    *program = sys_sealed_memfd("cove-init", init_program, init_program_size);
+    return *program < 0 ? error_sys(err, "make a memfd for the program of PID 1") : 0;
+}
+
+/* Ids of an ordinary user are mapped by the mounter before we have its root. */
+static int begin(const struct clone_context *context, const struct executor *x, struct error *err)
+{
+    processors_stay(context->processors);
+    leave_session(x->plan);
+    umask(0);
+    return become_inside_root(&x->plan->ids, err);
 }
 
 /* No process but us comes over: what is left of the mounter has the keeper's memory and all rights. */
@@ -186,15 +183,14 @@ static int keep_capabilities(const struct ids *ids, struct error *err)
 }
 
 /* Exactly the descriptors that protocol.h names, and /dev/null of the sandbox as 0, 1 and 2. */
-static int arrange_descriptors(const struct clone_context *context, int landlock, int *program,
-                               struct error *err)
+static int arrange_descriptors(int init, int landlock, int *program, struct error *err)
 {
     enum { ABOVE = 16 };
-    int init_fd = fcntl(context->init_fd, F_DUPFD, ABOVE);
+    int init_fd = fcntl(init, F_DUPFD, ABOVE);
     int rules = landlock >= 0 ? fcntl(landlock, F_DUPFD, ABOVE) : -1;
     int null = open("/dev/null", O_RDWR);
 
-    *program = fcntl(context->program, F_DUPFD_CLOEXEC, ABOVE);
+    *program = fcntl(*program, F_DUPFD_CLOEXEC, ABOVE);
     if (init_fd < 0 || null < 0 || *program < 0 || (landlock >= 0 && rules < 0))
         return error_sys(err, "arrange descriptors");
     if (dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0 || dup2(init_fd, PROTOCOL_INIT_FD) < 0)
@@ -211,38 +207,38 @@ static int arrange_descriptors(const struct clone_context *context, int landlock
     return 0;
 }
 
-/* Off the owner's terminal, and out of the session that shares its scheduling. */
-static void leave_session(const struct plan *plan)
+/* The terminal's signals are the keeper's to hear; init sets its own mask. */
+static void be_deaf(void)
 {
-#ifdef COVE_UNSAFE
-    if (plan->start_flags & START_NO_SESSION)
-        return;
-#endif
-    (void)plan;
-    setsid();
+    sigset_t all;
+
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, NULL);
 }
 
 void clone_main(const struct clone_context *context)
 {
     char *argv[] = { (char *)(uintptr_t) "cove-init", NULL, NULL }, *envp[] = { NULL };
+    struct error err = { 0 }, network = { 0 };
     struct executor x = {
-        .plan = context->plan, .state = context->host->state, .id = context->id, .userns = -1
+        .orders = context->orders, .plan = &context->orders->plan, .network = &network, .userns = -1
     };
     struct clone_context inside = *context;
-    struct processors processors;
-    struct error err = { 0 };
+
     int program;
 
-    leave_session(context->plan);
-    umask(0);
-    if (begin(context, &processors, &x, &err) < 0 || executor_clone(&x, &err) < 0 || end_mounter(&err) < 0 ||
-        take_all(&processors, &err) < 0 || keep_capabilities(&context->plan->ids, &err) < 0)
+    be_deaf();
+    int prepared = prepare(context, &x, &program, &err);
+
+    wait_for_orders(context->go);
+    if (prepared < 0 || begin(context, &x, &err) < 0 || executor_clone(&x, &err) < 0 || end_mounter(&err) < 0 ||
+        processors_take_all(context->processors, &err) < 0 || keep_capabilities(&x.plan->ids, &err) < 0)
         fail(context, &err);
-    if (arrange_descriptors(context, x.landlock, &program, &err) < 0)
+    if (arrange_descriptors(context->init_fd, x.landlock, &program, &err) < 0)
         fail(context, &err);
     inside.init_fd = PROTOCOL_INIT_FD;
 #ifdef COVE_UNSAFE
-    argv[1] = context->plan->start_flags & START_NO_SECCOMP ? (char *)(uintptr_t) "unfiltered" : NULL;
+    argv[1] = x.plan->start_flags & START_NO_SECCOMP ? (char *)(uintptr_t) "unfiltered" : NULL;
 #endif
     syscall(SYS_execveat, program, "", argv, envp, AT_EMPTY_PATH);
     error_sys(&err, "run the program of PID 1");

@@ -1,18 +1,20 @@
 #pragma once
 
-struct error;
-struct host;
-struct plan;
+#include <stdbool.h>
+#include <stdint.h>
 
-/* What the clone needs to know of its parent's side. */
+struct orders;
+struct processors;
+
+/* What the clone knows when it begins. */
 struct clone_context {
-    const struct plan *plan;
-    const struct host *host;
-    const char *id;
+    const struct orders *orders; /* written when MESSAGE_GO comes */
+    uint64_t namespaces;         /* that it is to have; all but the network's it has already */
+    bool own_mounter;            /* it forks the mounter itself */
+    struct processors *processors;
     int init_fd; /* its own end */
-    int program; /* the sealed memfd of the init program */
-    /* Socket over which MESSAGE_GO comes: when others have mapped our ids, and then from root's
-     * mounter (executor_mount); -1: neither. */
+    /* Over which MESSAGE_GO comes: when the orders are there and ids, if others map them, are mapped;
+     * and then from root's mounter (executor_mount). */
     int go;
 };
 

@@ -12,7 +12,6 @@
 #include "base/own.h"
 #include "base/text.h"
 #include "box/mounts.h"
-#include "box/network.h"
 #include "init/wire.h"
 #include "sys/sys.h"
 
@@ -277,6 +276,47 @@ static int overlay_failed(const struct tree *tree, struct error *err)
     return -1;
 }
 
+/* One directory of the root's layer, like the one below it if there is one. */
+static int lay_directory(const struct executor *x, int upper, int lower, const char *path)
+{
+    autoclose int below = sys_openat2(lower, path, O_PATH | O_DIRECTORY,
+                                      RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+    struct stat status = { .st_mode = 0755, .st_uid = x->plan->ids.base, .st_gid = x->plan->ids.base };
+
+    if (below < 0 ? errno != ENOENT : fstat(below, &status) < 0)
+        return -1;
+    if (mkdirat(upper, path, status.st_mode & 07777) < 0)
+        return errno == EEXIST ? 0 : -1;
+    return x->userns < 0 ? 0 : fchownat(upper, path, status.st_uid, status.st_gid, AT_SYMLINK_NOFOLLOW);
+}
+
+/* Where the workspace will be mounted, made before the overlay is there: through it the kernel would
+ * copy every directory above, one rename and one journal entry each.  What does not work here is made
+ * later as for any other tree. */
+static void lay_workspace(const struct executor *x, int upper, int lower)
+{
+    const struct tree *tree = NULL;
+
+    for (size_t i = 0; i < x->plan->trees.len && !tree; i++)
+        if (strcmp(x->plan->trees.items[i].why, TREE_WHY_WORKSPACE) == 0)
+            tree = &x->plan->trees.items[i];
+    if (!tree || !tree->target[1])
+        return;
+
+    autofree char *path = text_copy(tree->target + 1);
+
+    if (faccessat(lower, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        return;
+    for (char *end = strchrnul(path, '/');; end = strchrnul(end + 1, '/')) {
+        char held = *end;
+
+        *end = '\0';
+        if (lay_directory(x, upper, lower, path) < 0 || !held)
+            return;
+        *end = held;
+    }
+}
+
 static int mount_overlay(struct executor *x, const struct step *step, int target, struct error *err)
 {
     const struct tree *tree = &x->plan->trees.items[step->tree];
@@ -301,6 +341,8 @@ static int mount_overlay(struct executor *x, const struct step *step, int target
         work = upper < 0 ? -1 : open_layer(x, 'w', step->layer, err);
         if (work < 0)
             return -1;
+        if (step->kind == STEP_ROOT)
+            lay_workspace(x, upper, source);
         overlay_options(x, &options, upper, work);
     }
     if (mount("overlay", sys_fd_path(target).text, "overlay", step->flags, text_string(&options)) < 0)
@@ -318,10 +360,10 @@ static int tell(const struct executor *x, const int *fds, size_t count, struct e
 /* The new root lies over the sandbox's own directory, or in the stage if there is one. */
 static int do_root(struct executor *x, const struct step *step, struct error *err)
 {
-    autofree char *sandboxes = text_format("%s/sandboxes", x->state);
+    autofree char *sandboxes = text_format("%s/sandboxes", x->orders->state);
     autoclose int parent = open(sandboxes, O_PATH | O_DIRECTORY | O_CLOEXEC), target = -1;
     int above = parent;
-    const char *name = x->id;
+    const char *name = x->orders->id;
 
     if (parent < 0)
         return error_sys(err, "open %s", sandboxes);
@@ -606,10 +648,14 @@ static int do_knob(struct executor *x, const struct step *step, struct error *er
     return 0;
 }
 
+/* It was made before the plan was known. */
 static int do_loopback(struct executor *x, const struct step *step, struct error *err)
 {
-    (void)x, (void)step;
-    return network_make(err);
+    (void)step;
+    if (x->network->kind == ERROR_NONE)
+        return 0;
+    *err = *x->network;
+    return -1;
 }
 
 /* Takes the mounter's mounts into the comparison. */
@@ -779,8 +825,8 @@ static int open_stage(struct executor *x, const char *path, struct error *err)
 
 static int open_all(struct executor *x, struct error *err)
 {
-    autofree char *layers = text_format("%s/sandboxes/%s", x->state, x->id);
-    autofree char *empty = text_format("%s/images/empty", x->state);
+    autofree char *layers = text_format("%s/sandboxes/%s", x->orders->state, x->orders->id);
+    autofree char *empty = text_format("%s/images/empty", x->orders->state);
 
     x->root = x->stage = -1;
     x->layers = open(layers, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -1,27 +1,26 @@
 #pragma once
 
-#include "box/plan.h"
+#include "box/orders.h"
 
 struct error;
-struct network;
 
 /* What a process that carries steps out knows.  All descriptors are in its own mount namespace. */
 struct executor {
-    const struct plan *plan;
-    const char *state; /* path of the state directory */
-    const char *id;    /* of the sandbox */
-    int layers;        /* sandboxes/<id>: where u0, w0, m0 ... are; the mounter's */
-    int root;          /* the new root, -1 before STEP_ROOT */
-    int stage;         /* an own tmpfs in which id-mapped trees are attached, -1 if there are none */
-    int empty;         /* a directory that is always empty */
-    int userns;        /* for id-mapping, -1 if trees are not */
-    int *copies;       /* one a tree: its id-mapped copy, detached (executor_prepare) */
-    int null;          /* the host's /dev/null, for masks of files */
-    int nothing;       /* an empty read-only tmpfs, for masks of directories; -1: not made yet */
-    int proc, dev;     /* /proc and /dev of the new root, once mounted */
-    int go;            /* a socket between mounter and clone */
-    int landlock;      /* the ruleset, once made */
-    uint64_t *mounts;  /* ids of the mounts made, with the flags they must have: pairs */
+    const struct orders *orders;
+    const struct plan *plan; /* of the orders */
+    int layers;              /* sandboxes/<id>: where u0, w0, m0 ... are; the mounter's */
+    int root;                /* the new root, -1 before STEP_ROOT */
+    int stage;               /* an own tmpfs in which id-mapped trees are attached, -1 if there are none */
+    int empty;               /* a directory that is always empty */
+    int userns;              /* for id-mapping, -1 if trees are not */
+    int *copies;             /* one a tree: its id-mapped copy, detached (executor_prepare) */
+    int null;                /* the host's /dev/null, for masks of files */
+    int nothing;             /* an empty read-only tmpfs, for masks of directories; -1: not made yet */
+    int proc, dev;           /* /proc and /dev of the new root, once mounted */
+    int go;                  /* a socket between mounter and clone */
+    struct error *network;   /* what went wrong when it was made; the clone's */
+    int landlock;            /* the ruleset, once made */
+    uint64_t *mounts;        /* ids of the mounts made, with the flags they must have: pairs */
     size_t mount_count, mount_cap;
 };
 

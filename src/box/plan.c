@@ -45,14 +45,16 @@ static struct step *add_at(struct plan *plan, enum step_kind kind, const char *g
     return step;
 }
 
-/* Namespaces.  Time has no offsets (they could only be written before the first process), but a
- * fork of running processes will need one of its own. */
+/* Time has no offsets (they could only be written before the first process), but a fork of running
+ * processes will need one of its own. */
+const uint64_t plan_own_namespaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC |
+                                     CLONE_NEWUTS | CLONE_NEWCGROUP | CLONE_NEWTIME;
+
 static void plan_namespaces(struct plan *plan)
 {
     add(plan, STEP_NAMESPACES, BY_KEEPER, "namespaces");
     add(plan, STEP_IDS, BY_KEEPER, "ids");
-    plan->namespaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS |
-                       CLONE_NEWCGROUP | CLONE_NEWTIME;
+    plan->namespaces = plan_own_namespaces;
 }
 
 /* The owner's name for commits, and nothing else of their configuration: it may name helpers that

@@ -77,6 +77,9 @@ struct id_row {
     uint32_t inside, outside, count;
 };
 
+/* CLONE_NEW*: what every sandbox has of its own. */
+extern const uint64_t plan_own_namespaces;
+
 enum { ID_RANGE = 65536, ID_INIT = ID_RANGE - 1 };
 
 struct ids {

@@ -9,7 +9,8 @@
 #include "box/execute.h"
 #include "box/host.h"
 #include "box/idmap.h"
-#include "box/init_program.h"
+#include "box/orders.h"
+#include "box/processors.h"
 #include "init/protocol.h"
 #include "init/wire.h"
 #include "sys/sys.h"
@@ -18,7 +19,6 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -26,11 +26,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static int wake_clone(int go, struct error *err)
+/* Each waits for a message of its own. */
+static int wake_all(const struct box *box, struct error *err)
 {
     struct message message = { .kind = MESSAGE_GO };
 
-    return wire_send(go, &message, NULL, 0) < 0 ? error_sys(err, "wake the clone") : 0;
+    for (int i = 0; i < 1 + box->own_mounter; i++)
+        if (wire_send(box->go, &message, NULL, 0) < 0)
+            return error_sys(err, "wake the clone");
+    return 0;
 }
 
 static int enter_mounts(int namespace, struct error *err)
@@ -39,9 +43,7 @@ static int enter_mounts(int namespace, struct error *err)
 }
 
 struct mounter {
-    const struct clone_context *context;
-    pid_t pid; /* of the clone */
-    int go;
+    const struct box *box;
     bool done;
     struct error error;
 };
@@ -50,12 +52,10 @@ struct mounter {
  * there. */
 static int mounter_work(struct mounter *mounter, struct error *err)
 {
-    const struct clone_context *context = mounter->context;
-    struct executor x = {
-        .plan = context->plan, .state = context->host->state, .id = context->id, .go = mounter->go
-    };
-    autofree char *mounts = text_format("/proc/%d/ns/mnt", mounter->pid);
-    autofree char *users = text_format("/proc/%d/ns/user", mounter->pid);
+    const struct box *box = mounter->box;
+    struct executor x = { .orders = box->orders, .plan = &box->orders->plan, .go = box->go };
+    autofree char *mounts = text_format("/proc/%d/ns/mnt", box->pid);
+    autofree char *users = text_format("/proc/%d/ns/user", box->pid);
     int namespace = open(mounts, O_RDONLY | O_CLOEXEC);
 
     x.userns = open(users, O_RDONLY | O_CLOEXEC);
@@ -77,10 +77,10 @@ static int mounter_main(void *argument)
 
 /* The mounter shares our memory, and we sleep until it is over: nothing is copied for it, and its
  * result is simply there. */
-static int run_mounter(const struct clone_context *context, pid_t pid, int go, struct error *err)
+static int run_mounter(const struct box *box, struct error *err)
 {
     enum { STACK = 256 << 10 };
-    struct mounter mounter = { .context = context, .pid = pid, .go = go };
+    struct mounter mounter = { .box = box };
     autofree char *stack = memory_resize(NULL, STACK);
     pid_t child;
 
@@ -94,39 +94,6 @@ static int run_mounter(const struct clone_context *context, pid_t pid, int go, s
     return mounter.done ? 0 : -1;
 }
 
-/* Root, or a user with subordinate ids: the parent maps ids and root also mounts. */
-static int finish_from_outside(const struct clone_context *context, pid_t pid, int go, struct error *err)
-{
-    if (idmap_write(&context->plan->ids, pid, err) < 0)
-        return error_while(err, "map ids");
-    if (wake_clone(go, err) < 0)
-        return -1;
-    return context->plan->ids.shifted ? run_mounter(context, pid, go, err) : 0;
-}
-
-struct pairs {
-    int init[2], go[2];
-};
-
-static void close_pairs(struct pairs *pairs)
-{
-    int *const all[] = { pairs->init, pairs->go };
-
-    for (size_t i = 0; i < ARRAY_LEN(all); i++)
-        for (int side = 0; side < 2; side++)
-            if (all[i][side] >= 0)
-                close(all[i][side]);
-}
-
-static int open_pairs(struct pairs *pairs, struct error *err)
-{
-    *pairs = (struct pairs){ { -1, -1 }, { -1, -1 } };
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pairs->init) < 0 ||
-        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pairs->go) < 0)
-        return error_sys(err, "make sockets");
-    return 0;
-}
-
 static int clone_failed(struct error *err)
 {
     error_sys(err, "step 1, namespaces: clone into new namespaces");
@@ -135,40 +102,93 @@ static int clone_failed(struct error *err)
     return error_hint(err, "this needs %s", step_needs(STEP_NAMESPACES));
 }
 
-int box_start(const struct plan *plan, const struct host *host, const char *id, struct box *out,
-              struct error *err)
+/* In the clone.  What it would keep of our ends would keep us from being missed. */
+static _Noreturn void be_clone(const struct box *box, struct processors *processors, int init_fd, int go)
 {
-    __attribute__((cleanup(close_pairs))) struct pairs pairs;
-    autoclose int program = sys_sealed_memfd("cove-init", init_program, init_program_size);
-    bool outside = plan->ids.shifted || plan->ids.helpers;
+    struct clone_context context = { box->orders, box->namespaces, box->own_mounter, processors, init_fd, go };
+
+    close(box->go);
+    close(box->init_fd);
+    clone_main(&context);
+}
+
+int box_open(uint64_t namespaces, bool own_mounter, struct box *out, struct error *err)
+{
+    struct processors processors;
     struct box box = BOX_NONE;
+    int init[2] = { -1, -1 }, go[2] = { -1, -1 };
+    bool made = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, init) == 0 &&
+                socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, go) == 0;
+    autoclose int its_init = init[1], its_go = go[1];
 
-    if (open_pairs(&pairs, err) < 0)
-        return -1;
-    if (program < 0)
-        return error_sys(err, "make a memfd for the program of PID 1");
-
-    struct clone_context context = { plan, host, id, pairs.init[1], program, outside ? pairs.go[0] : -1 };
-
-    box.pid = sys_clone(plan->namespaces & ~(uint64_t)CLONE_NEWNET, &box.pidfd); /* that one: network.c */
-    if (box.pid == 0) {
-        close(pairs.go[1]); /* else the clone would wait for itself when the keeper dies */
-        close(pairs.init[0]);
-        clone_main(&context);
-    }
-    if (box.pid < 0)
-        return clone_failed(err);
-    if (outside && finish_from_outside(&context, box.pid, pairs.go[1], err) < 0) {
+    box.init_fd = init[0];
+    box.go = go[0];
+    box.namespaces = namespaces;
+    box.own_mounter = own_mounter;
+    box.orders = made ? orders_new() : NULL;
+    if (!box.orders) {
+        error_sys(err, "make sockets and memory for a clone");
         box_end(&box);
         return -1;
     }
-    box.init_fd = steal_fd(&pairs.init[0]);
+    processors_read(&processors);
+    box.pid = sys_clone(namespaces & ~(uint64_t)CLONE_NEWNET, &box.pidfd); /* that one: network.c */
+    if (box.pid == 0)
+        be_clone(&box, &processors, its_init, its_go);
+    if (box.pid < 0) {
+        clone_failed(err);
+        box_end(&box);
+        return -1;
+    }
+    processors_move_away(&processors, box.pid);
     *out = box;
     return 0;
 }
 
+static void drop_orders(struct box *box)
+{
+    orders_free(box->orders);
+    box->orders = NULL;
+    if (box->go >= 0)
+        close(steal_fd(&box->go));
+}
+
+/* Root, or a user with subordinate ids: we map ids, and root also mounts. */
+static int give_orders(const struct plan *plan, const struct host *host, const char *id, const struct box *box,
+                       struct error *err)
+{
+    const struct ids *ids = &plan->ids;
+
+    if (orders_write(box->orders, plan, host->state, id, err) < 0)
+        return -1;
+    if ((ids->shifted || ids->helpers) && idmap_write(ids, box->pid, err) < 0)
+        return error_while(err, "map ids");
+    if (wake_all(box, err) < 0)
+        return -1;
+    return ids->shifted ? run_mounter(box, err) : 0;
+}
+
+int box_start(const struct plan *plan, const struct host *host, const char *id, struct box *box,
+              struct error *err)
+{
+    bool own_mounter = !plan->ids.shifted;
+
+    if (box->orders && (box->namespaces != plan->namespaces || box->own_mounter != own_mounter))
+        box_end(box);
+    if (!box->orders && box_open(plan->namespaces, own_mounter, box, err) < 0)
+        return -1;
+
+    int result = give_orders(plan, host, id, box, err);
+
+    drop_orders(box);
+    if (result < 0)
+        box_end(box);
+    return result;
+}
+
 void box_end(struct box *box)
 {
+    drop_orders(box);
     if (box->pidfd >= 0) {
         sys_pidfd_kill(box->pidfd, SIGKILL);
         while (box->pid > 0 && waitpid(box->pid, NULL, 0) < 0 && errno == EINTR)

@@ -319,6 +319,15 @@ static int tell(const struct run *run, struct error *err)
     return written;
 }
 
+/* If it does not work, it is tried again when the plan is there, and then the reason counts: what is
+ * wrong with the plan is said first. */
+static void open_early(struct run *run)
+{
+    struct error ignored;
+
+    (void)box_open(plan_own_namespaces, geteuid() != 0, &run->box, &ignored);
+}
+
 static int run_command(struct run *run, const struct command *command, int argc, char **argv, struct error *err)
 {
     const struct run_options *options = &run->context.options.run;
@@ -331,8 +340,14 @@ static int run_command(struct run *run, const struct command *command, int argc,
     }
     struct keep_about subject = about(run);
 
-    if (keep_check(&subject, err) < 0 || make_plan(run, err) < 0)
+    if (keep_check(&subject, err) < 0)
         return -1;
+    if (!options->print_plan && !options->dry_run)
+        open_early(run);
+    if (make_plan(run, err) < 0) {
+        box_end(&run->box);
+        return -1;
+    }
     run->planned_at = clock_us();
     if ((options->print_plan || options->dry_run) && !plan_holds(&run->plan) &&
         plan_renew(&run->plan, &run->context.host, err) < 0)

@@ -43,7 +43,7 @@ static int write_words(const struct text *text, struct error *err)
     if (fd < 0 && errno == EINVAL) /* before Linux 6.3 */
         fd = memfd_create("words", MFD_CLOEXEC);
     if (fd < 0)
-        return error_sys(err, "make memory for the arguments");
+        return error_sys(err, "make a memfd for the arguments");
     for (size_t done = 0; done < text->len;) {
         ssize_t put = pwrite(fd, text->data + done, text->len - done, (off_t)done);
 
