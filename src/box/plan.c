@@ -386,6 +386,27 @@ static void move_trees(struct trees *from, struct trees *to)
     from->len = 0;
 }
 
+/* What the owner asked for, as far as the layers of policy allow it.  The repository of a linked work
+ * tree has the same rules, but is never written through: it is all git's. */
+static void plan_workspace(struct plan *plan, const struct spec *spec)
+{
+    static const enum tree_mode modes[] = { [WORKSPACE_RW] = TREE_RW,
+                                            [WORKSPACE_LIVE] = TREE_COW,
+                                            [WORKSPACE_COW] = TREE_COW,
+                                            [WORKSPACE_COPY] = TREE_COW,
+                                            [WORKSPACE_RO] = TREE_RO };
+
+    plan->workspace_mode = spec->workspace;
+    for (size_t i = 0; i < plan->trees.len; i++) {
+        struct tree *tree = &plan->trees.items[i];
+
+        if (strcmp(tree->why, TREE_WHY_WORKSPACE) == 0)
+            tree->mode = modes[spec->workspace];
+        else if (strcmp(tree->why, TREE_WHY_GIT) == 0)
+            tree->mode = spec->workspace == WORKSPACE_RO ? TREE_RO : TREE_COW;
+    }
+}
+
 int plan_build(const struct spec *spec, const struct host *host, const struct workspace *workspace,
                struct trees *trees, struct plan *plan, struct error *err)
 {
@@ -399,6 +420,7 @@ int plan_build(const struct spec *spec, const struct host *host, const struct wo
     if (plan_image(plan, spec, host, err) < 0)
         return -1;
     move_trees(trees, &plan->trees);
+    plan_workspace(plan, spec);
     if (grants_add(spec, host, &plan->trees, err) < 0 || plan_submounts(plan, host, err) < 0 ||
         grants_hide(spec, host, &plan->trees, err) < 0)
         return -1;

@@ -97,6 +97,7 @@ struct plan {
     struct strings argv, env;
     char *cwd;
     char *workspace;
+    enum workspace_mode workspace_mode;
     char *hostname;
     int layers;           /* how many writable layers */
     uint64_t namespaces;  /* CLONE_NEW* */

@@ -58,6 +58,10 @@ static int make_plan(struct run *run, struct error *err)
 
     if (context_read(context, err) < 0)
         return -1;
+    if (context->spec.workspace == WORKSPACE_LIVE)
+        return error_set(err, ERROR_UNSUPPORTED, "--workspace live is not there yet; use cow and cove apply");
+    if (context->spec.workspace == WORKSPACE_RW || context->spec.workspace == WORKSPACE_COPY)
+        return error_set(err, ERROR_UNSUPPORTED, "this workspace mode is not there yet");
     if (plan_build(&context->spec, &context->host, &context->workspace, &context->trees, &run->plan, err) < 0)
         return -1;
 #ifdef COVE_UNSAFE
