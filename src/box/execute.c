@@ -285,7 +285,7 @@ static int mount_overlay(struct executor *x, const struct step *step, int target
 
     if (source < 0)
         return -1;
-    if (tree->hide.len && (mask = open_mask_layer(x, step, err)) < 0)
+    if (tree->hide.len && !tree->origin && (mask = open_mask_layer(x, step, err)) < 0)
         return -1;
     if (mask >= 0 && needs_id_map(x, step) && map_mask(x, &mask, step->tree, err) < 0)
         return -1;

@@ -10,6 +10,7 @@ static void clear(struct tree *tree)
 {
     free(tree->source);
     free(tree->target);
+    free(tree->origin);
     strings_free(&tree->hide);
 }
 

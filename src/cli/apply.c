@@ -170,7 +170,7 @@ static bool tell(const struct consent *consent, const struct apply_result *resul
 static int open_tree(const struct changed *changed, const struct run_options *options, struct error *err)
 {
     int fd = options->to ? open(options->to, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-                         : fcntl(changed->base, F_DUPFD_CLOEXEC, 0);
+                         : fcntl(changed->tree, F_DUPFD_CLOEXEC, 0);
 
     return fd < 0 ? error_sys(err, "open %.200s", options->to ? options->to : "the workspace") : fd;
 }

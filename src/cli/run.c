@@ -9,6 +9,7 @@
 #include "box/plan.h"
 #include "cli/commands.h"
 #include "cli/context.h"
+#include "cli/copying.h"
 #include "cli/say.h"
 #include "init/filters.h"
 #include "init/protocol.h"
@@ -60,7 +61,7 @@ static int make_plan(struct run *run, struct error *err)
         return -1;
     if (context->spec.workspace == WORKSPACE_LIVE)
         return error_set(err, ERROR_UNSUPPORTED, "--workspace live is not there yet; use cow and cove apply");
-    if (context->spec.workspace == WORKSPACE_RW || context->spec.workspace == WORKSPACE_COPY)
+    if (context->spec.workspace == WORKSPACE_RW)
         return error_set(err, ERROR_UNSUPPORTED, "this workspace mode is not there yet");
     if (plan_build(&context->spec, &context->host, &context->workspace, &context->trees, &run->plan, err) < 0)
         return -1;
@@ -166,7 +167,9 @@ static int start_once(struct run *run, struct error *err)
     if (store_create(host->state, &run->dir, err) < 0)
         return -1;
     memcpy(run->id, run->dir.id, sizeof run->id);
-    if (box_start(&run->plan, host, run->dir.id, &run->box, err) == 0)
+    if ((run->plan.workspace_mode != WORKSPACE_COPY ||
+         copying_take(&run->plan, host->state, &run->dir, err) == 0) &&
+        box_start(&run->plan, host, run->dir.id, &run->box, err) == 0)
         return 0;
     end_unguarded(run);
     return -1;
@@ -225,8 +228,10 @@ static int contain(struct run *run, struct error *err)
 {
     hold_signals(SIG_BLOCK);
     clock_gettime(CLOCK_REALTIME, &run->started);
-    if (start_box(run, err) < 0 || begin_record(run, err) < 0)
+    if (start_box(run, err) < 0 || begin_record(run, err) < 0) {
+        hold_signals(SIG_UNBLOCK); /* one that came meanwhile ends us, as it would have */
         return -1;
+    }
     run->cloned_at = clock_us();
     start_explaining(run);
 
