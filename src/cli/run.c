@@ -108,11 +108,18 @@ static void print_plan(const struct run *run)
     fputs(text_string(&text), stdout);
 }
 
+/* With --rm too if the workspace is written through: what is taken out of it at the end may be a file that
+ * the owner made meanwhile. */
+static bool has_record(const struct run *run)
+{
+    return !run->context.spec.remove || run->plan.workspace_mode == WORKSPACE_RW;
+}
+
 /* Not earlier: until the command runs, every processor is better used by that. */
 static int start_guard(void *owner, struct error *err)
 {
     struct run *run = owner;
-    struct record *record = run->context.spec.remove ? NULL : &run->record;
+    struct record *record = has_record(run) ? &run->record : NULL;
 
     if (guard_start(&run->box, &run->dir, run->plan.ids.helpers, record, &run->verdict, err) < 0)
         return -1;
@@ -228,7 +235,7 @@ static int begin_record(struct run *run, struct error *err)
 {
     struct keep_about subject = about(run);
 
-    if (run->context.spec.remove || keep_begin(&subject, &run->dir, &run->record, err) == 0)
+    if (!has_record(run) || keep_begin(&subject, &run->dir, &run->record, err) == 0)
         return 0;
     end_unguarded(run);
     return -1;
@@ -240,18 +247,21 @@ static void end_through(struct run *run)
     if (!run->guarded || run->plan.workspace_mode != WORKSPACE_RW)
         return;
     through_finish(&run->through, &run->plan, run->dir.fd);
-    through_tell(&run->through, run->context.spec.remove);
+    through_tell(&run->through);
 }
 
 static void end_record(struct run *run)
 {
     struct error err;
 
-    if (!run->guarded || run->context.spec.remove)
+    if (!run->guarded || !has_record(run))
         return;
 
-    int kept = keep_end(run->dir.fd, &run->record, &run->result, &err);
+    bool wanted = !run->context.spec.remove || run->through.aside.len > 0;
+    int kept = wanted ? keep_end(run->dir.fd, &run->record, &run->result, &err) : 0;
 
+    if (!wanted)
+        store_drop_record(run->dir.fd);
     if (kept < 0)
         say_warning("%s", err.text);
     run->kept = kept != 0;
