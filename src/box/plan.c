@@ -144,6 +144,32 @@ static void plan_sys(struct plan *plan)
     step->flags = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC;
 }
 
+/* In a tree that is written through there is no layer to leave something out of, so it is mounted over.
+ * What is mounted on cannot be removed or renamed either. */
+static void plan_cover(struct plan *plan, size_t number, enum step_kind kind, const struct strings *paths)
+{
+    const struct tree *tree = &plan->trees.items[number];
+
+    for (size_t i = 0; i < paths->len; i++) {
+        autofree char *target = text_format("%s/%s", tree->target, paths->items[i]);
+        struct step *step = add_at(plan, kind, "protect", target, NULL);
+
+        step->by = BY_MOUNTER;
+        step->tree = number;
+        step->flags = MS_RDONLY | MS_NOSUID | MS_NODEV;
+        step->mode = STEP_MODE_OPTIONAL;
+    }
+}
+
+static const char *tree_guard(const struct tree *tree)
+{
+    static const char *const guards[] = {
+        [TREE_RO] = "readonly", [TREE_COW] = "copy-on-write", [TREE_RW] = "written-through"
+    };
+
+    return guards[tree->mode];
+}
+
 /* The mounter's part: image, then the trees from the outside in, so that a tree inside another
  * one lies on top of it. */
 static void plan_trees(struct plan *plan, const struct host *host)
@@ -151,13 +177,13 @@ static void plan_trees(struct plan *plan, const struct host *host)
     for (size_t i = 0; i < plan->trees.len; i++) {
         const struct tree *tree = &plan->trees.items[i];
         enum step_kind kind = i == 0 ? STEP_ROOT : tree->file ? STEP_FILE : STEP_TREE;
-        struct step *step = add(plan, kind, BY_MOUNTER, tree->mode == TREE_RO ? "readonly" : "copy-on-write");
+        struct step *step = add(plan, kind, BY_MOUNTER, tree_guard(tree));
 
         step->target = text_copy(tree->target);
         step->source = text_copy(tree->source);
         step->tree = i;
         step->flags = MS_NOSUID | MS_NODEV | (tree->mode == TREE_RO ? MS_RDONLY : 0);
-        if (tree->mode == TREE_COW && !tree->file)
+        if (tree->mode != TREE_RO && !tree->file) /* of one that is written through: for what is set aside */
             step->layer = plan->layers++;
         if (i > 0)
             continue;
@@ -165,11 +191,16 @@ static void plan_trees(struct plan *plan, const struct host *host)
         plan_tmpfs(plan, "run", "/run", "mode=755,size=64m", MS_NOSUID | MS_NODEV);
         plan_own_files(plan, host);
     }
+    for (size_t i = 1; i < plan->trees.len; i++)
+        if (plan->trees.items[i].mode == TREE_RW) {
+            plan_cover(plan, i, STEP_PROTECT, &plan->trees.items[i].protect);
+            plan_cover(plan, i, STEP_COVER, &plan->trees.items[i].hide);
+        }
     plan_sys(plan);
 }
 
-/* A mount below a shown tree is a tree of its own.  Only root can show it: in a user namespace the
- * kernel keeps what lies under a mount and what is mounted on it together. */
+/* A mount below a shown tree is a tree of its own, and never written through.  Only root can show it: in a user
+ * namespace the kernel keeps what lies under a mount and what is mounted on it together. */
 static int plan_submounts(struct plan *plan, const struct host *host, struct error *err)
 {
     size_t known = plan->trees.len;
@@ -192,7 +223,7 @@ static int plan_submounts(struct plan *plan, const struct host *host, struct err
                                  below.items[m], tree.source);
             *array_add(&plan->trees) = (struct tree){ .source = text_copy(below.items[m]),
                                                       .target = text_copy(target),
-                                                      .mode = tree.mode,
+                                                      .mode = tree.mode == TREE_RW ? TREE_COW : tree.mode,
                                                       .device = status.st_dev,
                                                       .inode = status.st_ino,
                                                       .file = !S_ISDIR(status.st_mode),
@@ -309,7 +340,7 @@ static void plan_writable(struct plan *plan, const struct host *host)
         strings_add(&plan->writable, places[i]);
     strings_add(&plan->writable, variable(&plan->env, "HOME") ? variable(&plan->env, "HOME") : host->home);
     for (size_t i = 1; i < plan->trees.len; i++)
-        if (plan->trees.items[i].mode == TREE_COW)
+        if (plan->trees.items[i].mode != TREE_RO)
             strings_add(&plan->writable, plan->trees.items[i].target);
 }
 
@@ -388,6 +419,27 @@ static void move_trees(struct trees *from, struct trees *to)
     from->len = 0;
 }
 
+/* What the owner asked for, as far as the layers of policy allow it.  The repository of a linked work
+ * tree has the same rules, but is never written through: it is all git's. */
+static void plan_workspace(struct plan *plan, const struct spec *spec)
+{
+    static const enum tree_mode modes[] = { [WORKSPACE_RW] = TREE_RW,
+                                            [WORKSPACE_LIVE] = TREE_COW,
+                                            [WORKSPACE_COW] = TREE_COW,
+                                            [WORKSPACE_COPY] = TREE_COW,
+                                            [WORKSPACE_RO] = TREE_RO };
+
+    plan->workspace_mode = spec->workspace;
+    for (size_t i = 0; i < plan->trees.len; i++) {
+        struct tree *tree = &plan->trees.items[i];
+
+        if (strcmp(tree->why, TREE_WHY_WORKSPACE) == 0)
+            tree->mode = modes[spec->workspace];
+        else if (strcmp(tree->why, TREE_WHY_GIT) == 0)
+            tree->mode = spec->workspace == WORKSPACE_RO ? TREE_RO : TREE_COW;
+    }
+}
+
 int plan_build(const struct spec *spec, const struct host *host, const struct workspace *workspace,
                struct trees *trees, struct plan *plan, struct error *err)
 {
@@ -401,6 +453,7 @@ int plan_build(const struct spec *spec, const struct host *host, const struct wo
     if (plan_image(plan, spec, host, err) < 0)
         return -1;
     move_trees(trees, &plan->trees);
+    plan_workspace(plan, spec);
     if (grants_add(spec, host, &plan->trees, err) < 0 || plan_submounts(plan, host, err) < 0 ||
         grants_hide(spec, host, &plan->trees, err) < 0)
         return -1;

@@ -10,7 +10,9 @@ static void clear(struct tree *tree)
 {
     free(tree->source);
     free(tree->target);
+    free(tree->origin);
     strings_free(&tree->hide);
+    strings_free(&tree->protect);
 }
 
 void trees_free(struct trees *trees)

@@ -12,9 +12,13 @@ struct place;
 struct tree {
     char *source, *target; /* absolute; the target is as seen inside */
     enum tree_mode mode;
-    struct strings hide; /* paths below it, relative, that are absent inside */
+    struct strings hide;    /* paths below it, relative, that are absent inside */
+    struct strings protect; /* TREE_RW: paths below it, relative, that stay as they are */
     dev_t device;
     ino_t inode;
+    char *origin; /* `source` is a private copy of this; NULL: it is the host's own */
+    dev_t origin_device;
+    ino_t origin_inode;
     bool file;       /* a single regular file, not a directory */
     const char *why; /* for the plan: one of the TREE_WHY_ below */
 };

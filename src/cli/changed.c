@@ -4,6 +4,7 @@
 #include "base/own.h"
 #include "base/text.h"
 #include "box/tree.h"
+#include "changes/moved.h"
 #include "sys/sys.h"
 
 #include <errno.h>
@@ -79,6 +80,7 @@ void changed_free(struct changed *changed)
     changes_free(&changed->changes);
     own_close(&changed->upper);
     own_close(&changed->base);
+    own_close(&changed->tree);
     which_free(&changed->which);
 }
 
@@ -92,7 +94,7 @@ static const struct record_layer *workspace_layer(const struct record *record)
 
 /* The tree must be the one that the sandbox was started on: another one under its name would be
  * compared with changes that were never made to it. */
-static int open_base(const struct record_layer *layer, struct error *err)
+static int open_tree(const struct record_layer *layer, struct error *err)
 {
     autoclose int fd = sys_openat2(AT_FDCWD, layer->source, O_RDONLY | O_DIRECTORY | O_CLOEXEC,
                                    RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
@@ -117,8 +119,14 @@ static int open_sides(struct changed *changed, const struct record_layer *layer,
     changed->upper = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (changed->upper < 0)
         return error_sys(err, "open what the sandbox wrote");
-    changed->base = open_base(layer, err);
-    return changed->base < 0 ? -1 : 0;
+    changed->tree = open_tree(layer, err);
+    if (changed->tree < 0)
+        return -1;
+    *name = 'b';
+    changed->base = record_is_on_copy(&changed->kept->record, layer)
+                        ? openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+                        : fcntl(changed->tree, F_DUPFD_CLOEXEC, 0);
+    return changed->base < 0 ? error_sys(err, "open what the sandbox was given") : 0;
 }
 
 static int scan(struct changed *changed, struct error *err)
@@ -134,15 +142,21 @@ static int scan(struct changed *changed, struct error *err)
     if (open_sides(changed, layer, err) < 0)
         return -1;
 
+    bool copied = record_is_on_copy(record, layer);
+
     struct changes_source source = { .upper = changed->upper,
                                      .base = changed->base,
                                      .marks = record->shifted ? CHANGES_MARKS_TRUSTED : CHANGES_MARKS_USER,
                                      .inside = layer->target,
                                      .hide = &layer->hide,
-                                     .since = record->created,
+                                     .since = copied ? (struct timespec){ 0 } : record->created,
                                      .shift = record->shifted ? (uid_t)record->base : 0 };
 
-    return changes_scan(&source, &changed->changes, err);
+    if (changes_scan(&source, &changed->changes, err) < 0)
+        return -1;
+    if (copied)
+        changes_flag_moved(&changed->changes, changed->base, changed->tree);
+    return 0;
 }
 
 /* The sandbox that the first word names, if it names one and no path. */

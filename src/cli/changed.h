@@ -10,10 +10,11 @@ struct changed {
     struct which which;
     const struct kept *kept;
     int upper, base;
+    int tree; /* where the changes go: the host's tree, which is the base, or what the base is a copy of */
     struct changes changes;
 };
 
-#define CHANGED_NONE ((struct changed){ .which = WHICH_NONE, .upper = -1, .base = -1 })
+#define CHANGED_NONE ((struct changed){ .which = WHICH_NONE, .upper = -1, .base = -1, .tree = -1 })
 #define autochanged __attribute__((cleanup(changed_free)))
 
 /* `words`: a sandbox first, if it is one, then paths; without a sandbox the last one of this work

@@ -73,6 +73,7 @@ static void add_record(struct text *out, const struct record *record)
     view_command(record, COMMAND_MAX, &command);
     add_line(out, "command", text_string(&command));
     add_line(out, "workspace", record->workspace);
+    add_line(out, "mode", record->mode);
     add_line(out, "directory", record->cwd);
     add_line(out, "image", record->image);
     for (size_t i = 0; i < record->labels.len; i++)

@@ -7,6 +7,7 @@
 #include "box/plan.h"
 #include "keeper/kept.h"
 #include "keeper/result.h"
+#include "spec/fields.h"
 #include "spec/node.h"
 #include "store/store.h"
 
@@ -80,11 +81,11 @@ static void add_layers(struct record *record, const struct plan *plan)
         struct record_layer *layer = array_add(&record->layers);
 
         *layer = (struct record_layer){ .number = (uint64_t)step->layer,
-                                        .source = text_copy(tree->source),
+                                        .source = text_copy(tree->origin ? tree->origin : tree->source),
                                         .target = text_copy(tree->target),
                                         .why = text_copy(tree->why),
-                                        .device = tree->device,
-                                        .inode = tree->inode };
+                                        .device = tree->origin ? tree->origin_device : tree->device,
+                                        .inode = tree->origin ? tree->origin_inode : tree->inode };
         strings_copy(&layer->hide, &tree->hide);
     }
 }
@@ -93,6 +94,7 @@ static void describe(const struct keep_about *about, const char *id, struct reco
 {
     const struct plan *plan = about->plan;
     const struct tree *workspace = trees_at(&plan->trees, plan->workspace);
+    bool copied = workspace && workspace->origin;
     char hash[65];
 
     spec_hash(about->spec, hash);
@@ -101,8 +103,9 @@ static void describe(const struct keep_about *about, const char *id, struct reco
     record->name = about->name ? text_copy(about->name) : NULL;
     record->created = about->created;
     record->workspace = text_copy(plan->workspace);
-    record->workspace_device = workspace ? workspace->device : 0;
-    record->workspace_inode = workspace ? workspace->inode : 0;
+    record->workspace_device = copied ? workspace->origin_device : workspace ? workspace->device : 0;
+    record->workspace_inode = copied ? workspace->origin_inode : workspace ? workspace->inode : 0;
+    record->mode = text_copy(fields[FIELD_WORKSPACE].choices[plan->workspace_mode]);
     record->cwd = text_copy(plan->cwd);
     record->image = text_copy(about->spec->image);
     record->spec_hash = text_copy(hash);

@@ -191,7 +191,23 @@ static bool is_of_interest(const struct record_layer *layer)
     return false;
 }
 
-static bool is_layer_changed(int dir, const struct record_layer *layer)
+/* What the layer lies on: a copy of ours, or the host's own, if that is still the one it was. */
+static int open_base(int dir, const struct record *record, const struct record_layer *layer)
+{
+    autofree char *copy = text_format("b%llu", (unsigned long long)layer->number);
+    autoclose int base = -1;
+    struct stat status;
+
+    if (record_is_on_copy(record, layer))
+        return openat(dir, copy, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    base = sys_openat2(AT_FDCWD, layer->source, O_RDONLY | O_DIRECTORY,
+                       RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+    if (base < 0 || fstat(base, &status) < 0 || status.st_dev != layer->device || status.st_ino != layer->inode)
+        return -1;
+    return steal_fd(&base);
+}
+
+static bool is_layer_changed(int dir, const struct record *record, const struct record_layer *layer)
 {
     autofree char *name = text_format("u%llu", (unsigned long long)layer->number);
     autoclose int upper = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -199,19 +215,15 @@ static bool is_layer_changed(int dir, const struct record_layer *layer)
     if (upper < 0)
         return errno != ENOENT; /* it was never mounted */
 
-    autoclose int base = sys_openat2(AT_FDCWD, layer->source, O_RDONLY | O_DIRECTORY,
-                                     RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
-    struct stat status;
+    autoclose int base = open_base(dir, record, layer);
 
-    if (base < 0 || fstat(base, &status) < 0 || status.st_dev != layer->device || status.st_ino != layer->inode)
-        return true;
-    return !layer_is_untouched(upper, base);
+    return base < 0 || !layer_is_untouched(upper, base);
 }
 
 bool kept_is_changed(int dir, const struct record *record)
 {
     for (size_t i = 0; i < record->layers.len; i++)
-        if (is_of_interest(&record->layers.items[i]) && is_layer_changed(dir, &record->layers.items[i]))
+        if (is_of_interest(&record->layers.items[i]) && is_layer_changed(dir, record, &record->layers.items[i]))
             return true;
     return false;
 }

@@ -15,7 +15,7 @@
 #include <string.h>
 
 /* A reader of one format does not guess at another. */
-#define FORMAT "1"
+#define FORMAT "2"
 
 enum { NAME_MAX_LEN = 63, LABEL_MAX_LEN = 512, LABELS_MAX = 64 };
 
@@ -31,7 +31,7 @@ const char *record_state_name(enum record_state state)
 void record_free(struct record *record)
 {
     char *texts[] = { record->id,    record->name,      record->workspace, record->cwd,
-                      record->image, record->spec_hash, record->reason };
+                      record->image, record->spec_hash, record->reason,    record->mode };
 
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         free(texts[i]);
@@ -145,6 +145,11 @@ static size_t get_rows(const struct strings *list, struct id_row rows[2])
     while (count < list->len && count < 2 && get_row(list->items[count], &rows[count]))
         count++;
     return count;
+}
+
+bool record_is_on_copy(const struct record *record, const struct record_layer *layer)
+{
+    return strcmp(record->mode, "copy") == 0 && strcmp(layer->why, TREE_WHY_WORKSPACE) == 0;
 }
 
 void record_set_ids(struct record *record, const struct ids *ids)
@@ -379,6 +384,7 @@ static const struct member members[] = {
     { "keeper_started", &a_number, AT(keeper_started) },
     { "labels", &some_labels, AT(labels) },
     { "layers", &some_layers, AT(layers) },
+    { "mode", &a_text, AT(mode) },
     { "name", &a_text_or_null, AT(name) },
     { "reason", &a_text_or_null, AT(reason) },
     { "shifted", &a_flag, AT(shifted) },

@@ -23,7 +23,7 @@ enum record_state { RECORD_RUNNING, RECORD_STOPPED, RECORD_KILLED };
 /* One tree that was copy on write: u<number> lies on `source`. */
 struct record_layer {
     uint64_t number;
-    char *source, *target;  /* outside; inside */
+    char *source, *target;  /* outside, also if the layer lies on a copy of it; inside */
     char *why;              /* one of TREE_WHY_ (box/tree.h) */
     struct strings hide;    /* paths below it, relative, that were absent inside */
     uint64_t device, inode; /* of the source, when it was checked */
@@ -43,6 +43,7 @@ struct record {
     struct strings labels; /* KEY=VALUE, each KEY once */
     char *workspace;       /* the work tree outside, absolute */
     uint64_t workspace_device, workspace_inode;
+    char *mode; /* how the workspace was seen: a choice of the field `workspace` */
     char *cwd, *image, *spec_hash;
     char *reason;                    /* why it ended, as result_reason_name() says it; NULL: nobody knows */
     uint64_t exit_code;              /* or RECORD_NO_NUMBER */
@@ -83,6 +84,9 @@ bool record_add_label(struct strings *labels, const char *label);
 
 /* Whether a label matches KEY, or KEY=VALUE exactly. */
 bool record_has_label(const struct record *record, const char *wanted);
+
+/* Whether u<number> lies on a private copy of the source, b<number> beside it. */
+bool record_is_on_copy(const struct record *record, const struct record_layer *layer);
 
 void record_set_ids(struct record *record, const struct ids *ids);
 void record_get_ids(const struct record *record, struct ids *out);

@@ -45,6 +45,19 @@ const struct field fields[FIELD_COUNT] = {
         .flags = { { .name = "workdir", .letter = 'w', .argument = "DIR",
                      .help = "Start the command in DIR inside the sandbox" } },
     },
+    [FIELD_WORKSPACE] = {
+        .key = "workspace", SPEC_AT(workspace), .type = TYPE_CHOICE, .initial = "cow",
+        .choices = { [WORKSPACE_RW] = "rw", [WORKSPACE_LIVE] = "live", [WORKSPACE_COW] = "cow",
+                     [WORKSPACE_COPY] = "copy", [WORKSPACE_RO] = "ro" },
+        .places = ALL_LAYERS | PLACE_FLAG, .combine = COMBINE_STRICTER,
+        .help = "how the workspace is seen: rw (the host's own tree is written), live (ordinary changes reach "
+                "it while the command runs), cow (copy on write), copy (the same on a private copy, taken "
+                "first) or ro (read-only); each allows less than the one before",
+        .flags = { { .name = "workspace", .argument = "MODE",
+                     .help = "How the workspace is seen: copy on write, the same on a private copy taken first, "
+                             "read-only, with ordinary changes reaching the host's tree at once, or as the "
+                             "host's own tree, writable but for files that act by merely being there" } },
+    },
     [FIELD_USER] = {
         .key = "user", SPEC_AT(user), .type = TYPE_STRING, .form = form_user,
         .places = OWNERS, .combine = COMBINE_OWNER,

@@ -13,6 +13,7 @@ enum field_id {
     FIELD_IMAGES,
     FIELD_DIRECTORY,
     FIELD_WORKDIR,
+    FIELD_WORKSPACE,
     FIELD_USER,
     FIELD_ROOT,
     FIELD_HOSTNAME,
@@ -85,7 +86,7 @@ struct flag {
  * end of a sentence that begins with the value. */
 typedef bool field_form(const struct form_context *context, const char *in, char **out, struct text *why);
 
-enum { FIELD_FLAGS = 2, FIELD_CHOICES = 4 };
+enum { FIELD_FLAGS = 2, FIELD_CHOICES = 6 };
 
 /* One option of a sandbox.  Flags, policy files, JSON, help, man page, reference and completion
  * all come from this row. */
@@ -98,8 +99,8 @@ struct field {
     uint64_t least, most; /* of a duration */
     enum field_type type;
     enum field_combine combine;
-    unsigned places; /* enum field_place, or-ed */
-    const char *choices[FIELD_CHOICES];
+    unsigned places;                    /* enum field_place, or-ed */
+    const char *choices[FIELD_CHOICES]; /* ends with NULL */
     struct flag flags[FIELD_FLAGS];
 };
 

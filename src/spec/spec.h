@@ -11,6 +11,16 @@ struct text;
 enum tree_mode {
     TREE_RO,  /* seen, not writable: a lower-only overlay */
     TREE_COW, /* writable inside, the host's files stay as they are */
+    TREE_RW,  /* the host's own, writable: only a workspace, and no volume */
+};
+
+/* How the work tree is seen, the most permissive first: a later one is narrower (COMBINE_STRICTER). */
+enum workspace_mode {
+    WORKSPACE_RW,   /* the host's own tree, writable */
+    WORKSPACE_LIVE, /* copy on write, and ordinary changes go to the host's tree while it runs */
+    WORKSPACE_COW,  /* copy on write: what the owner changes meanwhile may be seen */
+    WORKSPACE_COPY, /* the same on a private copy, taken before the start */
+    WORKSPACE_RO,   /* not writable */
 };
 
 /* One -v SRC:DST[:ro|cow]. */
@@ -39,11 +49,12 @@ struct spec {
     char *hostname;
     enum profile profile;   /* which seccomp profile */
     enum terminal terminal; /* -t */
-    uint64_t timeout_ms;    /* 0: none */
-    struct strings env;     /* KEY=VALUE, later ones win; KEY alone was replaced by the host's value */
-    struct strings read;    /* host paths visible read-only (~ expanded) */
-    struct strings write;   /* host paths visible copy on write */
-    struct strings hide;    /* patterns that are absent in workspace and granted trees */
+    enum workspace_mode workspace;
+    uint64_t timeout_ms;  /* 0: none */
+    struct strings env;   /* KEY=VALUE, later ones win; KEY alone was replaced by the host's value */
+    struct strings read;  /* host paths visible read-only (~ expanded) */
+    struct strings write; /* host paths visible copy on write */
+    struct strings hide;  /* patterns that are absent in workspace and granted trees */
     struct volumes volumes;
     bool tools;            /* tool roots of the home directory (~/.nvm ...) are visible */
     bool caches;           /* package caches are visible, copy on write */

@@ -383,9 +383,9 @@ void store_drop_record(int dir)
 }
 
 /* Letter and number, as open_layer() in box/execute.c makes them. */
-static bool is_upper(const char *name)
+static bool is_lasting(const char *name)
 {
-    return name[0] == 'u' && name[1] && !name[1 + strspn(name + 1, "0123456789")];
+    return (name[0] == 'u' || name[0] == 'b') && name[1] && !name[1 + strspn(name + 1, "0123456789")];
 }
 
 void store_tidy(int dir)
@@ -395,7 +395,7 @@ void store_tidy(int dir)
 
     for (struct dirent *entry; entries && (entry = readdir(entries));)
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
-            strcmp(entry->d_name, STORE_RECORD) != 0 && !is_upper(entry->d_name) &&
+            strcmp(entry->d_name, STORE_RECORD) != 0 && !is_lasting(entry->d_name) &&
             store_remove_tree(dir, entry->d_name, &ignored) < 0)
             (void)unlinkat(dir, entry->d_name, 0);
 }

@@ -3,6 +3,7 @@
 /* The state directory: one directory a sandbox, each held by an flock of its keeper.
  *
  *   sandboxes/<id>/   u0 w0 u1 w1 ...  upper and work directories of the writable layers
+ *                     b0 b1 ...        private copies of trees, which the layers lie on (--workspace copy)
  *                     m0 m1 ...        layers of white-outs that hide paths
  *                     record.json      what is known of it, unless it keeps nothing (--rm)
  *   spare             the next sandbox's directory, if there was time to make it
@@ -71,5 +72,5 @@ int store_write_record(int dir, const char *bytes, size_t len, struct error *err
 /* From now on the directory is no more than what a dead keeper left. */
 void store_drop_record(int dir);
 
-/* Removes everything but the upper directories and the record.  Best effort. */
+/* Removes everything but the upper directories, what they lie on, and the record.  Best effort. */
 void store_tidy(int dir);

@@ -60,7 +60,7 @@ def a_run_that_changed_something_is_kept_with_its_layers(place):
     record = json.loads((folder / "record.json").read_bytes())
     equal(sorted(p.name for p in folder.iterdir() if p.name[0] != "u"), ["record.json"], "no work directories")
     equal((folder / "record.json").stat().st_mode & 0o7777, 0o600)
-    equal((record["format"], record["state"], record["exit_code"], record["reason"]), (1, "stopped", 3, "exited"))
+    equal((record["format"], record["state"], record["exit_code"], record["reason"]), (2, "stopped", 3, "exited"))
     equal((record["id"], record["workspace"], record["cwd"]), (folder.name, str(place.work), str(place.work)))
     equal((record["workspace_device"], record["workspace_inode"]), (str(place.work.stat().st_dev), str(place.work.stat().st_ino)))
     equal(record["argv"], ["sh", "-c", "echo new >file; mkdir made; exit 3"])
@@ -402,7 +402,7 @@ def a_broken_record_is_told_and_the_others_are_listed(place):
     keep(place, "touch a", "--name", "good")
     folder = place.state / "sandboxes"
     good = json.loads(place.cove("show", "good", "--json").out)["id"]
-    cases = {"b": "{", "c": '{"format":2}', "d": "[]", "e": '{"format":1}', "f": " " * (2 << 20), "g": '{"format":"\\u001b[2J"}'}
+    cases = {"b": "{", "c": '{"format":1}', "d": "[]", "e": '{"format":2}', "f": " " * (2 << 20), "g": '{"format":"\\u001b[2J"}'}
     for letter, text in cases.items():
         write(folder / (letter * 20) / "record.json", text)
     done = place.cove("ls")

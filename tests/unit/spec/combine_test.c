@@ -20,6 +20,7 @@ static const struct sample {
 } samples[FIELD_COUNT] = {
     [FIELD_ROOT] = { "true", "false", "true", "false" },
     [FIELD_SECCOMP] = { "default", "strict", "default", "strict" },
+    [FIELD_WORKSPACE] = { "rw", "ro", "rw", "ro" },
     [FIELD_TIMEOUT] = { "2h", "10m", "2h", "10m" },
     [FIELD_READ] = { "[/none/such]", "[/none/such/a, /none/such/b]", "[/none/such]",
                      "[/none/such/a, /none/such/b]" },
@@ -170,6 +171,10 @@ static void flags_above_the_ceiling_are_refused(void **state)
         { "limits: {timeout: 1h}", "--timeout", "2h" },
         { "limits: {timeout: 1h}", "--timeout", "none" },
         { "seccomp: strict", "--seccomp", "default" },
+        { "workspace: live", "--workspace", "rw" },
+        { "workspace: cow", "--workspace", "rw" },
+        { "workspace: cow", "--workspace", "live" },
+        { "workspace: ro", "--workspace", "cow" },
         { "root: false", "--user", "root" },
         { "root: false", "--user", "0" },
         { "root: false", "--user", "0:5" },
@@ -216,6 +221,9 @@ static void flags_below_the_ceiling_hold(void **state)
         { "limits: {timeout: 1h}", "--timeout", "59m", FIELD_TIMEOUT, "59m" },
         { "limits: {timeout: none}", "--timeout", "59m", FIELD_TIMEOUT, "59m" },
         { "seccomp: default", "--seccomp", "strict", FIELD_SECCOMP, "strict" },
+        { "workspace: rw", "--workspace", "rw", FIELD_WORKSPACE, "rw" },
+        { "workspace: live", "--workspace", "ro", FIELD_WORKSPACE, "ro" },
+        { "workspace: cow", "--workspace", "copy", FIELD_WORKSPACE, "copy" },
         { "root: false", "--user", "5", FIELD_USER, "5" },
         { "root: true", "--root", NULL, FIELD_USER, "root" },
         { "images: [host, /none/images]", "--image", "/none/images/x", FIELD_IMAGE, "/none/images/x" },
@@ -266,6 +274,27 @@ static void a_default_obeys_the_ceiling(void **state)
     expect(*state, &fields[FIELD_TOOLS], &(struct layers){ .admin = "tools: false" }, "false");
     expect(*state, &fields[FIELD_SECCOMP], &(struct layers){ .admin = "seccomp: strict" }, "strict");
     expect(*state, &fields[FIELD_HIDE], &(struct layers){ .admin = "files: {hide: [.env]}" }, "[.env]");
+}
+
+/* From the most to the least permissive, and every pair of them in every pair of layers. */
+static void of_two_ways_to_see_the_workspace_the_narrower_holds(void **state)
+{
+    const struct field *field = &fields[FIELD_WORKSPACE];
+
+    for (size_t i = 0; field->choices[i]; i++)
+        for (size_t j = 0; field->choices[j]; j++) {
+            const char *want = field->choices[i > j ? i : j];
+            autofree char *one = layers_yaml(field, field->choices[i]),
+                          *other = layers_yaml(field, field->choices[j]);
+            autofree char *repository = text_format("policy:\n  %s", other);
+
+            expect(*state, field, &(struct layers){ .admin = one, .owner = other }, want);
+            expect(*state, field, &(struct layers){ .owner = one, .repository = repository }, want);
+            expect(*state, field,
+                   &(struct layers){ .admin = one, .owner = "workspace: rw", .repository = repository }, want);
+        }
+    expect(*state, field, &(struct layers){ .admin = "workspace: rw" }, "cow");
+    expect(*state, field, &(struct layers){ .repository = "policy: {workspace: rw}" }, "cow");
 }
 
 static void an_image_outside_the_ceiling_is_refused_by_whoever_says_so(void **state)
@@ -413,6 +442,7 @@ int main(void)
         ON_SCRATCH(flags_below_the_ceiling_hold),
         ON_SCRATCH(what_only_the_owner_says_is_refused_elsewhere),
         ON_SCRATCH(a_default_obeys_the_ceiling),
+        ON_SCRATCH(of_two_ways_to_see_the_workspace_the_narrower_holds),
         ON_SCRATCH(an_image_outside_the_ceiling_is_refused_by_whoever_says_so),
         ON_SCRATCH(ceilings_follow_links),
         cmocka_unit_test(no_ceiling_lets_more_through_than_it_says),

@@ -24,7 +24,7 @@ static void the_canonical_form_is_fixed(void **state)
                                "\"hostname\":\"cove\",\"image\":\"host\",\"limits\":{\"timeout\":\"none\"},"
                                "\"remove\":false,\"root\":true,"
                                "\"seccomp\":\"default\",\"tools\":true,\"tty\":\"auto\",\"user\":null,"
-                               "\"volumes\":[],\"workdir\":null}";
+                               "\"volumes\":[],\"workdir\":null,\"workspace\":\"cow\"}";
     autotext struct text json = TEXT_NONE;
     struct outcome outcome;
     char hash[65];
@@ -33,7 +33,7 @@ static void the_canonical_form_is_fixed(void **state)
     spec_json(&outcome.spec, &json);
     assert_string_equal(text_string(&json), want);
     spec_hash(&outcome.spec, hash);
-    assert_string_equal(hash, "a414b1260d1fbbafec2c49485d27a8ae045b39191e5780a080cdf3cde5eb28b2");
+    assert_string_equal(hash, "a1157acf1d9faf9f9a413690d8871353966835b6e476b7daf45709aaa16b999c");
     outcome_free(&outcome);
 }
 
@@ -41,7 +41,7 @@ static const struct layers everything = {
     .owner = "tools: false\ncaches: false\nroot: true\n",
     .flags = { "--user", "0:7", "--seccomp=strict", "-v/a\xff:/b:ro", "-t", "--rm", "--timeout=1h1ms",
                "-eA=\xfe\xfd", "-eB=\"\\\n", "--read=/r\x7f", "--write=/w", "--hide=*.pem", "-C/dir", "-winner",
-               "--image=/img" },
+               "--image=/img", "--workspace=copy" },
 };
 
 static void a_spec_read_back_from_its_json_has_the_same_hash(void **state)

@@ -16,11 +16,12 @@
 
 static const char whole[] =
     "{\"argv\":[\"make\",\"te\\u001bst\",{\"=hex\":\"ff\"}],\"base\":1879048192,"
-    "\"created\":\"2026-01-31T12:00:00.000Z\",\"cwd\":\"/w/d\",\"ended\":null,\"exit_code\":3,\"format\":1,"
+    "\"created\":\"2026-01-31T12:00:00.000Z\",\"cwd\":\"/w/d\",\"ended\":null,\"exit_code\":3,\"format\":2,"
     "\"gids\":[\"0 1879048192 65536\"],\"helpers\":false,\"id\":\"" ID "\",\"image\":\"host\",\"keeper\":42,"
     "\"keeper_started\":12345,\"labels\":{\"a\":\"1\",\"b\":\"\"},"
     "\"layers\":[{\"device\":\"65024\",\"hide\":[\".env\"],\"inode\":\"18446744073709551615\",\"layer\":1,"
-    "\"source\":\"/w\",\"target\":\"/w\",\"why\":\"workspace\"}],\"name\":\"n\",\"reason\":\"exited\","
+    "\"source\":\"/w\",\"target\":\"/"
+    "w\",\"why\":\"workspace\"}],\"mode\":\"cow\",\"name\":\"n\",\"reason\":\"exited\","
     "\"shifted\":true,\"spec_hash\":\"00\",\"state\":\"stopped\",\"uids\":[\"0 1879048192 65536\"],"
     "\"workspace\":\"/w\",\"workspace_device\":\"65024\",\"workspace_inode\":\"7\"}\n";
 
@@ -62,9 +63,9 @@ static void what_is_no_record_is_one_clear_error(void **state)
     static const struct {
         const char *part, *other, *words;
     } cases[] = {
-        { "\"format\":1", "\"format\":2", "has format '2', and this version of Cove knows only 1" },
-        { "\"format\":1", "\"format\":\"1\\u001b\"", "has format '1\\x1b'" },
-        { "\"format\":1,", "", "it has no `format`" },
+        { "\"format\":2", "\"format\":3", "has format '3', and this version of Cove knows only 2" },
+        { "\"format\":2", "\"format\":\"1\\u001b\"", "has format '1\\x1b'" },
+        { "\"format\":2,", "", "it has no `format`" },
         { "{\"argv\"", "[{\"argv\"", "this is no JSON" },
         { "\"cwd\":\"/w/d\",", "", "has no `cwd`" },
         { "\"cwd\":\"/w/d\"", "\"cwd\":null", "`cwd` must be text" },
