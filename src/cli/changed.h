@@ -11,6 +11,8 @@ struct changed {
     const struct kept *kept;
     int upper, base;
     struct changes changes;
+    uint64_t git_state; /* so many more of git's own, which are not listed (git/own.h) */
+    bool all;           /* no PATH was named */
 };
 
 #define CHANGED_NONE ((struct changed){ .which = WHICH_NONE, .upper = -1, .base = -1 })

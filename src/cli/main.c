@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "cli/completion.h"
 #include "cli/diff.h"
+#include "cli/export.h"
 #include "cli/help.h"
 #include "cli/ls.h"
 #include "cli/policy.h"
@@ -80,6 +81,19 @@ const struct command commands[] = {
           "something was refused or in conflict.",
       .rows = options_of_apply,
       .run = cli_apply },
+    { .name = "export",
+      .summary = "write what a sandbox made to files",
+      .usage = "--patch [OPTIONS] [ID]",
+      .description =
+          "With --patch, writes the commits that were made in the sandbox as mails, one a commit, as "
+          "git am takes them: to standard output, or to files in the directory that -o names. git "
+          "runs for that in a sandbox of its own, and nothing of the repository's configuration "
+          "counts.\n\n"
+          "ID is a sandbox's name or the beginning of its id; without it, the last sandbox of the "
+          "work tree around the current directory is meant. The exit code is 1 if there is no such "
+          "sandbox.",
+      .rows = options_of_export,
+      .run = cli_export },
     { .name = "rm",
       .summary = "remove sandboxes, with what they changed",
       .usage = "[OPTIONS] ID...",

@@ -44,9 +44,12 @@ struct run_options {
     bool name_only;
     bool yes;
     bool interactive;
+    bool commits, no_commits;
+    bool patch;
     const char *report;     /* file for the report as JSON; NULL: none */
     const char *name;       /* of a new sandbox; NULL: none */
     const char *older;      /* a duration, as it was written; NULL: not said */
+    const char *output;     /* a directory or file to write to; NULL: standard output */
     const char *to;         /* a directory; NULL: the workspace itself */
     struct strings labels;  /* KEY or KEY=VALUE */
     struct strings autorun; /* paths */
