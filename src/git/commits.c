@@ -229,7 +229,21 @@ static void take_commit(struct branch *branch, const char *line, size_t digits)
     commit->subject = text_format("%.*s", SUBJECT_MAX, line[digits] ? line + digits + 1 : "");
 }
 
-/* Lines as log_script writes them.  Two branches may have the same tip: the second is not listed. */
+/* Two branches may have the same tip: the first one lists the commits. */
+static void share_counts(struct commits *commits)
+{
+    for (size_t i = 0; i < commits->branches.len; i++) {
+        struct branch *branch = &commits->branches.items[i];
+        const struct branch *first = find_tip(commits, branch->repository, branch->hash, strlen(branch->hash));
+
+        if (first && first != branch) {
+            branch->broken = first->broken;
+            branch->count = first->count;
+        }
+    }
+}
+
+/* Lines as log_script writes them. */
 static void take_log(struct commits *commits, size_t repository, char *text)
 {
     size_t digits = commits->repositories.items[repository].digits;
@@ -296,6 +310,7 @@ static int list_commits(struct commits *commits, size_t index, struct error *err
     if (!text)
         return -1;
     take_log(commits, index, text);
+    share_counts(commits);
     return 0;
 }
 
@@ -448,12 +463,15 @@ int commits_bring(struct commits *commits, struct branch *branch, struct error *
 
 /* --- as mail -------------------------------------------------------------------------------- */
 
+/* mboxrd: a line of a message that looks like the start of another mail must not be one. */
+
 static const char mail_script[] =
     "{ echo $1; cat known; } | git rev-list --reverse --topo-order --no-merges --stdin >/tmp/list || exit 1\n"
     "total=$(wc -l </tmp/list) number=0\n"
     "while read -r commit; do\n"
     "  number=$((number + 1))\n"
-    "  git format-patch --stdout -1 -N --subject-prefix=\"PATCH $number/$total\" --binary --full-index \\\n"
+    "  git format-patch --stdout --pretty=mboxrd -1 -N --subject-prefix=\"PATCH $number/$total\" --binary "
+    "--full-index \\\n"
     "    --no-ext-diff --no-textconv --no-attach --no-signature --encode-email-headers $commit >/tmp/mail || "
     "exit 1\n"
     "  echo \"$commit $(wc -c </tmp/mail)\"\n"

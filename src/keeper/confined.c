@@ -188,10 +188,10 @@ int confined_run(const struct host *host, const struct confined *what, struct re
 
 /* --- a program that has to succeed ---------------------------------------------------------- */
 
-enum { COMPLAINT_MAX = 4096, COMPLAINT_SHOWN = 200 };
+enum { COMPLAINT_MAX = 4096, COMPLAINT_SHOWN = 300 };
 
-/* The last line that is not empty. */
-static char *last_line(char *text)
+/* The last two lines that are not empty, as one. */
+static char *last_lines(char *text)
 {
     size_t len = strlen(text);
 
@@ -200,6 +200,10 @@ static char *last_line(char *text)
 
     char *newline = strrchr(text, '\n');
 
+    if (!newline)
+        return text;
+    *newline = ' ';
+    newline = strrchr(text, '\n');
     return newline ? newline + 1 : text;
 }
 
@@ -218,7 +222,7 @@ static void add_complaint(int fd, struct error *err)
     if (len <= 0)
         return;
     bytes[len] = '\0';
-    text_add_inert(&shown, last_line(bytes));
+    text_add_inert(&shown, last_lines(bytes));
     error_hint(err, "it said: %.*s", COMPLAINT_SHOWN, text_string(&shown));
 }
 

@@ -39,7 +39,7 @@ int confined_run(const struct host *host, const struct confined *what, struct re
                  struct error *err);
 
 /* The same for a program that has to succeed: -1 as well if it was ended, or exited with anything
- * but 0.  `doing` is for the message, to which the last line of what it wrote to `what->err` (a
+ * but 0.  `doing` is for the message, to which the last lines of what it wrote to `what->err` (a
  * file that can be read) is added, inert. */
 int confined_succeed(const struct host *host, const struct confined *what, const char *doing,
                      struct error *err);
