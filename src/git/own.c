@@ -78,23 +78,24 @@ static const char *below_git(const char *path)
     return NULL;
 }
 
-static enum git_own kind_of(const char *path, bool directory)
+static bool is_directory(const struct change *change)
 {
-    const char *below = path ? below_git(path) : NULL;
-
-    if (!below)
-        return GIT_NOT_OWN;
-    return directory ? GIT_OWN_STATE : git_own_below(below); /* a directory alone steers nothing */
+    return (change->old.type == SIDE_DIRECTORY || change->old.type == SIDE_NONE) &&
+           (change->new.type == SIDE_DIRECTORY || change->new.type == SIDE_NONE);
 }
 
+/* A directory alone steers nothing, unless it is the repository. */
 enum git_own git_own_change(const struct change *change)
 {
-    bool directory = change->new.type == SIDE_DIRECTORY &&
-                     (change->old.type == SIDE_NONE || change->old.type == SIDE_DIRECTORY);
-    enum git_own here = kind_of(change->path, directory && change->kind != CHANGE_RENAMED);
-    enum git_own there = change->kind == CHANGE_RENAMED ? kind_of(change->from, false) : GIT_NOT_OWN;
+    const char *here = below_git(change->path), *there = change->from ? below_git(change->from) : NULL;
 
-    return here > there ? here : there;
+    if (!here && !there)
+        return GIT_NOT_OWN;
+    if (!here)
+        return GIT_OWN_STEERS;
+    if (is_directory(change))
+        return *here || change->kind != CHANGE_REMOVED ? GIT_OWN_STATE : GIT_OWN_STEERS;
+    return there && git_own_below(there) == GIT_OWN_STEERS ? GIT_OWN_STEERS : git_own_below(here);
 }
 
 const char *git_own_reason(const struct change *change)

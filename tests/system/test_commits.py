@@ -44,6 +44,11 @@ def agent(place, script, *options, cwd=None):
     wait_for(lambda: not descendants(), what="the end of all guards")
 
 
+def applied(place, **kwargs):
+    done = place.cove("apply", "--yes", **kwargs)
+    equal(done.code, 0, done)
+
+
 def own_files(top):
     """Every file below a git directory, but for packs, commits that came home, and the index, which git status refreshes."""
     found = {}
@@ -101,7 +106,7 @@ def two_commits_on_two_branches_come_home_and_nothing_else_of_git_is_written(pla
 def a_second_apply_has_nothing_to_do(place):
     make_repository(place)
     agent(place, TWO_BRANCHES)
-    equal(place.cove("apply", "--yes").code, 0)
+    applied(place)
     before = digest(place.work / ".git")
     done = place.cove("apply", "--yes")
     equal((done.code, "cove/bot" in done.text), (0, False), done)
@@ -119,7 +124,7 @@ def without_yes_and_terminal_nothing_comes_home_and_no_commits_leaves_them(place
     equal(place.cove("apply", "--yes", "--no-commits").code, 0)
     equal(place.cove("apply", "--yes", "--dry-run").code, 0)
     equal(digest(place.work), before, "the workspace")
-    equal(place.cove("apply", "--yes").code, 0)
+    applied(place)
     equal(branches(place), {"cove/bot/main": ["empty", "first"]})
 
 
@@ -174,7 +179,7 @@ def commits_of_a_submodule_land_in_its_repository(place):
 def a_detached_head_comes_home(place):
     make_repository(place)
     agent(place, "git checkout -q --detach; echo x >x; git add x; git commit -qm adrift")
-    equal(place.cove("apply", "--yes").code, 0)
+    applied(place)
     equal(branches(place), {"cove/bot/detached": ["adrift", "first"]})
 
 
@@ -182,7 +187,7 @@ def a_detached_head_comes_home(place):
 def what_was_packed_pruned_and_amended_inside_comes_home(place):
     make_repository(place)
     agent(place, "echo x >x; git add x; git commit -qm draft; git commit -q --amend -m final; git gc -q --prune=now")
-    equal(place.cove("apply", "--yes").code, 0)
+    applied(place)
     equal(branches(place), {"cove/bot/main": ["final", "first"]})
     is_whole(place)
 
@@ -194,7 +199,7 @@ def the_owner_may_commit_meanwhile(place):
     write(place.work / "o", "o\n")
     git(place, "add", "o")
     git(place, "commit", "-qm", "owners")
-    equal(place.cove("apply", "--yes").code, 0)
+    applied(place)
     equal(branches(place), {"cove/bot/main": ["theirs", "first"]})
     equal(git(place, "log", "--format=%s"), "owners\nfirst")
 
@@ -203,10 +208,10 @@ def the_owner_may_commit_meanwhile(place):
 def a_name_that_is_taken_stays_and_another_is_found(place):
     make_repository(place)
     agent(place, "git commit -q --allow-empty -m one")
-    equal(place.cove("apply", "--yes").code, 0)
+    applied(place)
     equal(place.cove("rm", "bot").code, 0)
     agent(place, "git commit -q --allow-empty -m two")
-    equal(place.cove("apply", "--yes").code, 0)
+    applied(place)
     equal(branches(place), {"cove/bot/main": ["one", "first"], "cove/bot/main-2": ["two", "first"]})
     git(place, "checkout", "-q", "--detach")
     for name in branches(place):
@@ -220,7 +225,7 @@ def a_name_that_is_taken_stays_and_another_is_found(place):
 def a_repository_of_sha256_works_and_one_of_reftables_is_refused(place):
     make_repository(place, "--object-format=sha256")
     agent(place, "echo x >x; git add x; git commit -qm sha256")
-    equal(place.cove("apply", "--yes").code, 0)
+    applied(place)
     equal(branches(place), {"cove/bot/main": ["sha256", "first"]})
     is_whole(place)
     git(place, "config", "extensions.refstorage", "reftable")
@@ -233,7 +238,7 @@ def what_root_lays_belongs_to_the_owner_of_the_repository(place):
     make_repository(place)
     subprocess.run(["chown", "-R", "4321:4322", place.work], check=True)
     agent(place, TWO_BRANCHES)
-    equal(place.cove("apply", "--yes").code, 0)
+    applied(place)
     for path in (place.work / ".git").rglob("*"):
         equal((path.lstat().st_uid, path.lstat().st_gid), (4321, 4322), str(path))
 
@@ -359,7 +364,7 @@ def references_without_end_are_refused_in_bounded_time(place):
 def names_that_would_act_in_a_shell_or_prompt_are_made_harmless(place):
     make_repository(place)
     agent(place, "git commit -q --allow-empty -m x; tip=$(git rev-parse HEAD); for n in '$(touch${IFS}pwned)' 'a;b' 'a`b`' \"$(printf 'bidi\\342\\200\\256x')\" '-rf' 'main%'; do git update-ref \"refs/heads/$n\" $tip; done")
-    equal(place.cove("apply", "--yes").code, 0)
+    applied(place)
     names = sorted(branches(place))
     equal(names, ["cove/bot/%24%28touch%24%7BIFS%7Dpwned%29", "cove/bot/-rf", "cove/bot/a%3Bb", "cove/bot/a%60b%60", "cove/bot/bidi%E2%80%AEx", "cove/bot/main", "cove/bot/main%25"])
 
@@ -416,7 +421,7 @@ def killed_at_any_moment_the_repository_is_whole_and_the_next_apply_completes(pl
 def a_series_of_mails_can_be_applied_elsewhere(place):
     make_repository(place)
     shutil.copytree(place.work, place.dir / "clone")
-    agent(place, "git commit -q --allow-empty -m empty; echo two >b; git add b; git commit -qm \"$(printf 'second: it/does\\n\\nFrom 0123456789012345678901234567890123456789 Mon Sep 17 00:00:00 2001\\nSubject: forged')\"; "
+    agent(place, "git commit -q --allow-empty -m empty; echo two >b; git add b; git commit -qm \"$(printf 'second: it/does\\n\\nbody\\n\\nFrom 0123456789012345678901234567890123456789 Mon Sep 17 00:00:00 2001\\nSubject: forged')\"; "
                  "head -c 1000 /dev/urandom >bin; git add bin; git commit -qm third")
     before = digest(place.work)
     done = place.cove("export", "--patch", "-o", place.dir / "mails")
