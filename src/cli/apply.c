@@ -7,9 +7,11 @@
 #include "changes/patch.h"
 #include "cli/changed.h"
 #include "cli/commands.h"
+#include "cli/commits.h"
 #include "cli/say.h"
 #include "cli/verdict.h"
 #include "cli/verifying.h"
+#include "git/own.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -35,6 +37,9 @@ const struct option_row options_of_apply[] = {
       OPTION_STRING, offsetof(struct run_options, verify) },
     { "timeout", 0, "DURATION", "End the command of --verify after DURATION; nothing is brought home then",
       OPTION_STRING, offsetof(struct run_options, timeout) },
+    { "commits", 0, NULL, "Bring commits home also where PATHs are named", OPTION_BOOL,
+      offsetof(struct run_options, commits) },
+    { "no-commits", 0, NULL, "Leave the commits", OPTION_BOOL, offsetof(struct run_options, no_commits) },
     { "dry-run", 0, NULL, "Say what would be done, and do nothing", OPTION_BOOL,
       offsetof(struct run_options, dry_run) },
     { NULL },
@@ -61,18 +66,6 @@ static bool is_listed(const struct strings *paths, const char *path)
     return false;
 }
 
-/* Anything but y is no; without a terminal there is nobody to ask. */
-static bool ask(const char *question)
-{
-    char answer[16] = "";
-
-    if (!isatty(STDIN_FILENO))
-        return false;
-    fprintf(stderr, "%s [y/N] ", question);
-    fflush(stderr);
-    return fgets(answer, sizeof answer, stdin) && (answer[0] == 'y' || answer[0] == 'Y');
-}
-
 static bool ask_about(const struct change *change, const struct verdict *verdict)
 {
     autotext struct text question = TEXT_NONE;
@@ -82,7 +75,7 @@ static bool ask_about(const struct change *change, const struct verdict *verdict
     if (verdict->class != CLASSIFY_ORDINARY)
         text_addf(&question, " -- %s%s%s", verdict->reason, *verdict->part ? ": " : "", verdict->part);
     text_add(&question, "; bring it home?");
-    return ask(text_string(&question));
+    return say_ask(text_string(&question));
 }
 
 static void classify_all(struct consent *consent)
@@ -109,7 +102,7 @@ static bool agrees_to_all(const struct consent *consent)
                                           consent->ordinary + consent->build == 1 ? "" : "s", marked);
 
     return consent->options->yes || consent->options->dry_run || consent->ordinary + consent->build == 0 ||
-           ask(question);
+           say_ask(question);
 }
 
 static int decide(struct consent *consent, struct error *err)
@@ -123,7 +116,7 @@ static int decide(struct consent *consent, struct error *err)
     for (size_t i = 0; i < changes->len; i++) {
         const struct change *change = &changes->items[i];
 
-        if (is_listed(&options->exclude, change->path))
+        if (is_listed(&options->exclude, change->path) || git_own_change(change) != GIT_NOT_OWN)
             continue;
         if (consent->verdicts[i].class == CLASSIFY_AUTORUN)
             consent->taken[i] = is_listed(&options->autorun, change->path) || options->dry_run ||
@@ -139,6 +132,21 @@ static bool is_taken(void *owner, const struct change *change)
     const struct consent *consent = owner;
 
     return consent->taken[change - consent->changed->changes.items];
+}
+
+/* git's own files, whatever was said about them. */
+static void refuse_own(const struct consent *consent, struct apply_result *results)
+{
+    const struct changes *changes = &consent->changed->changes;
+
+    for (size_t i = 0; i < changes->len; i++) {
+        const struct change *change = &changes->items[i];
+
+        if (git_own_change(change) == GIT_NOT_OWN || is_listed(&consent->options->exclude, change->path))
+            continue;
+        results[i].outcome = APPLY_REFUSED;
+        error_set(&results[i].why, ERROR_REFUSED, "%s", git_own_reason(change));
+    }
 }
 
 /* --- what came of it --- */
@@ -232,6 +240,7 @@ static int bring_home(struct consent *consent, bool *out_clean, struct error *er
     }
     if (apply_changes(&apply, &changed->changes, is_taken, consent, results, err) < 0)
         return -1;
+    refuse_own(consent, results);
     *out_clean = tell(consent, results);
     return 0;
 }
@@ -258,7 +267,7 @@ int cli_apply(const struct command *command, int argc, char **argv)
         .changed = &changed, .options = &options.run, .verdicts = verdicts, .taken = taken
     };
 
-    if (bring_home(&consent, &clean, &err) < 0)
+    if (bring_home(&consent, &clean, &err) < 0 || commits_apply(&changed, &options.run, &clean, &err) < 0)
         return say_error(&err);
     return clean ? 0 : 1;
 }

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "box/tree.h"
 #include "changes/moved.h"
+#include "git/own.h"
 #include "sys/sys.h"
 
 #include <errno.h>
@@ -194,14 +195,18 @@ static bool is_wanted(const struct change *change, const struct strings *words, 
     return first >= words->len;
 }
 
-static void keep_wanted(struct changes *changes, const struct strings *words, size_t first)
+static void keep_wanted(struct changed *changed, const struct strings *words, size_t first)
 {
+    struct changes *changes = &changed->changes;
     struct changes kept = { .looked_at = changes->looked_at, .twins_unsure = changes->twins_unsure };
     struct changes dropped = CHANGES_NONE;
 
     for (size_t i = 0; i < changes->len; i++) {
-        struct changes *to = is_wanted(&changes->items[i], words, first) ? &kept : &dropped;
+        bool wanted = is_wanted(&changes->items[i], words, first);
+        bool folded = wanted && git_own_change(&changes->items[i]) == GIT_OWN_STATE;
+        struct changes *to = wanted && !folded ? &kept : &dropped;
 
+        changed->git_state += folded;
         *array_add(to) = changes->items[i];
     }
     free(changes->items);
@@ -218,6 +223,7 @@ int changed_read(const struct strings *words, struct changed *out, struct error 
     out->kept = choose(&out->which, words, &first, err);
     if (!out->kept || scan(out, err) < 0)
         return -1;
-    keep_wanted(&out->changes, words, first);
+    out->all = first >= words->len;
+    keep_wanted(out, words, first);
     return 0;
 }

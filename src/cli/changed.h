@@ -12,6 +12,8 @@ struct changed {
     int upper, base;
     int tree; /* where the changes go: the host's tree, which is the base, or what the base is a copy of */
     struct changes changes;
+    uint64_t git_state; /* so many more of git's own, which are not listed (git/own.h) */
+    bool all;           /* no PATH was named */
 };
 
 #define CHANGED_NONE ((struct changed){ .which = WHICH_NONE, .upper = -1, .base = -1, .tree = -1 })

@@ -7,6 +7,7 @@
 #include "changes/patch.h"
 #include "cli/changed.h"
 #include "cli/commands.h"
+#include "cli/commits.h"
 #include "cli/say.h"
 #include "cli/view.h"
 #include "spec/node.h"
@@ -142,6 +143,7 @@ static void print_json(const struct changed *changed)
         add_side(node, "old", &change->old);
         add_side(node, "new", &change->new);
     }
+    commits_add_node(changed, &root);
     node_write_json(&root, &out);
     puts(text_string(&out));
 }
@@ -168,5 +170,7 @@ int cli_diff(const struct command *command, int argc, char **argv)
         print_stat(&changed);
     else
         print_patch(&changed);
+    if (!options.run.json && !options.run.name_only)
+        commits_print(&changed, options.run.stat ? "" : "# ");
     return fflush(stdout) == 0 ? 0 : EXIT_OWN_ERROR;
 }

@@ -10,6 +10,7 @@
 #include "cli/export.h"
 #include "cli/options.h"
 #include "cli/say.h"
+#include "git/own.h"
 #include "sys/sys.h"
 
 #include <errno.h>
@@ -80,7 +81,7 @@ static int choose(const struct changed *changed, const struct strings *exclude, 
         autotext struct text shown = TEXT_NONE;
 
         if (change->new.type == SIDE_NONE || change->kind == CHANGE_REMOVED ||
-            is_excluded(exclude, change->path))
+            git_own_change(change) != GIT_NOT_OWN || is_excluded(exclude, change->path))
             continue;
         if (refusal(change)) {
             text_add_inert(&shown, change->path);
@@ -301,7 +302,7 @@ static int put_somewhere(const struct changed *changed, const struct outputs *ou
     return put_archive(changed, outputs, &options->exclude, STDOUT_FILENO, err);
 }
 
-int export_tar(const struct changed *changed, const struct run_options *options, struct error *err)
+static int export_files(const struct changed *changed, const struct run_options *options, struct error *err)
 {
     autofree char *buffer = memory_zero(CHUNK);
     struct outputs outputs = { .buffer = buffer };
@@ -315,4 +316,11 @@ int export_tar(const struct changed *changed, const struct run_options *options,
         result = put_somewhere(changed, &outputs, options, err);
     free(outputs.items);
     return result;
+}
+
+int export_tar(const struct strings *words, const struct run_options *options, struct error *err)
+{
+    autochanged struct changed changed = CHANGED_NONE;
+
+    return changed_read(words, &changed, err) < 0 ? -1 : export_files(&changed, options, err);
 }

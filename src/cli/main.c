@@ -87,16 +87,20 @@ const struct command commands[] = {
       .rows = options_of_apply,
       .run = cli_apply },
     { .name = "export",
-      .summary = "write what a sandbox made to an archive",
+      .summary = "write what a sandbox made to an archive, or its commits as mails",
       .usage = "[OPTIONS] [ID] [PATH...]",
       .description =
           "Writes the files that the sandbox made or changed, or those at and below the PATHs, to a tar "
           "archive. "
           "Its first member, MANIFEST.json, has path, size, mode and SHA-256 of each. Nothing is brought into "
-          "the workspace, and the archive of a sandbox is always the same. What cannot be part of it is named, "
-          "and "
+          "the "
+          "workspace, and the archive of a sandbox is always the same. What cannot be part of it is named, and "
           "then nothing is written: devices, links that lead out of the workspace, absolute links, directories "
           "that were renamed.\n\n"
+          "With --patch, writes the commits that were made in the sandbox as mails, one a commit, as git am "
+          "takes "
+          "them. git runs for that in a sandbox of its own, and nothing of the repository's configuration "
+          "counts.\n\n"
           "ID is a sandbox's name or the beginning of its id; without it, the last sandbox of the work tree "
           "around the current directory is meant. The exit code is 1 if there is no such sandbox, or if "
           "something cannot be part of the archive.",

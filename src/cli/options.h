@@ -44,10 +44,12 @@ struct run_options {
     bool name_only;
     bool yes;
     bool interactive;
+    bool commits, no_commits;
+    bool patch;
     const char *report;     /* file for the report as JSON; NULL: none */
     const char *name;       /* of a new sandbox; NULL: none */
     const char *older;      /* a duration, as it was written; NULL: not said */
-    const char *output;     /* a file, "-": stdout; NULL: not said */
+    const char *output;     /* a file or directory, "-": stdout; NULL: not said */
     const char *to;         /* a directory; NULL: the workspace itself */
     const char *verify;     /* a command for sh -c; NULL: none */
     const char *timeout;    /* a duration, as it was written; NULL: none */

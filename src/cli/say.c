@@ -44,6 +44,17 @@ void say_help(const struct command *command)
     fputs(text_string(&text), stdout);
 }
 
+bool say_ask(const char *question)
+{
+    char answer[16] = "";
+
+    if (!isatty(STDIN_FILENO))
+        return false;
+    fprintf(stderr, "%s [y/N] ", question);
+    fflush(stderr);
+    return fgets(answer, sizeof answer, stdin) && (answer[0] == 'y' || answer[0] == 'Y');
+}
+
 bool say_wants_terminal(enum terminal wish)
 {
     if (wish == TERMINAL_AUTO)

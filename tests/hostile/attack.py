@@ -336,11 +336,17 @@ def refused(result, what, *words):
 
 def traced(place, *options, env=None, calls="execve,execveat,openat,open,openat2,clone,clone3,fork,vfork,pivot_root"):
     """Runs cove under strace; the lines of the processes that still have the host before them."""
+    lines, result = traced_command(place, "run", "--rm", *options, "--", "/usr/bin/true", env=env, calls=calls)
+    equal(result.code, 0, repr(result))
+    return lines, result
+
+
+def traced_command(place, *words, env=None, cwd=None, calls="execve,execveat,clone,clone3,fork,vfork,pivot_root"):
+    """The same for any command of cove's, whatever its exit code is."""
     if not shutil.which("strace"):
         skip("strace is not installed")
     log = place.dir / "trace"
-    result = cove_with(place, [shutil.which("strace"), "-f", "-qq", "-y", "--pidns-translation", "-s", "300", "-o", log, "-e", f"trace={calls}"], "run", "--rm", *options, "--", "/usr/bin/true", env=env)
-    equal(result.code, 0, repr(result))
+    result = cove_with(place, [shutil.which("strace"), "-f", "-qq", "-y", "--pidns-translation", "-s", "300", "-o", log, "-e", f"trace={calls}"], *words, env=env, cwd=cwd)
     lines, inside, seen, parents = [], set(), set(), {}
     everything = log.read_text(errors="replace").splitlines()
     for line in everything:  # the parent's line may be finished long after its child ran

@@ -137,7 +137,8 @@ def files_that_act_by_being_there_are_never_covered_by_yes(place):
                   "mkdir .vscode; echo '{}' >.vscode/tasks.json; echo 'be evil' >CLAUDE.md; echo ok >fine; sed -i 's/\"true\"/\"evil\"/' package.json")
     done = apply(place, "--yes")
     found = outcomes(done)
-    equal(sorted(found["left"]), [".envrc", ".git/config", ".git/hooks/post-checkout", ".vscode/tasks.json", "CLAUDE.md"], done)
+    equal(sorted(found["left"]), [".envrc", ".vscode/tasks.json", "CLAUDE.md"], done)
+    equal(sorted(found["REFUSED"]), [".git/config", ".git/hooks/post-checkout"], done)
     equal(sorted(p for p in found["done"] if p != ".vscode"), ["fine", "package.json"], done)
     assert "scripts.test" in done.text, done
     equal(digest(place.work / ".git"), before, "the repository")

@@ -1,0 +1,23 @@
+#pragma once
+
+/* What `cove diff` and `cove apply` do about the git repository of a workspace. */
+
+#include <stdbool.h>
+
+struct changed;
+struct error;
+struct node;
+struct run_options;
+struct text;
+
+/* Prints git's part of a diff: how much of its own state is not shown, what was changed in a
+ * repository outside of the workspace, and the commits.  Every line begins with `prefix`.  What cannot be
+ * read is a warning: the rest of the diff is right without it. */
+void commits_print(const struct changed *changed, const char *prefix);
+
+/* The same for programs: "git": {"state", "commits": [...]}. */
+void commits_add_node(const struct changed *changed, struct node *root);
+
+/* Brings the commits home, unless they were not asked for.  *clean becomes false if some were refused. */
+int commits_apply(const struct changed *changed, const struct run_options *options, bool *clean,
+                  struct error *err);
