@@ -148,6 +148,12 @@ void removed_below(struct scan *scan, const struct removal *removal);
  * what is read; at 0 the answer is -1. */
 int content_equal(struct scan *scan, int one, int other, uint64_t *budget);
 
+/* Where data begins at or behind `at`; a hole up to the end is `size`. */
+off_t content_data(int fd, off_t at, off_t size);
+
+/* As much of `len` bytes as there is; -1 and errno. */
+ssize_t content_read(int fd, off_t at, char *into, size_t len);
+
 /* Flags new names of a directory that some would take for another one in it. */
 void twins_flag(struct scan *scan, const struct job *job, int base, const struct entries *entries);
 

@@ -157,14 +157,15 @@ static const struct kept *choose(const struct which *which, const struct strings
     return kept ? kept : which_sandbox(which, NULL, err);
 }
 
-/* "a/b" below "a": the workspace's own names are what counts. */
-static bool is_below(const char *path, const char *wanted)
+bool changed_is_below(const char *path, const char *wanted)
 {
+    wanted += text_starts(wanted, "./") ? 2 : 0;
+
     size_t len = strlen(wanted);
 
     while (len > 0 && wanted[len - 1] == '/')
         len--;
-    return strncmp(path, wanted, len) == 0 && (path[len] == '\0' || path[len] == '/');
+    return len && strncmp(path, wanted, len) == 0 && (path[len] == '\0' || path[len] == '/');
 }
 
 static bool is_wanted(const struct change *change, const struct strings *words, size_t first)
@@ -172,9 +173,8 @@ static bool is_wanted(const struct change *change, const struct strings *words, 
     for (size_t i = first; i < words->len; i++) {
         const char *wanted = words->items[i];
 
-        wanted += text_starts(wanted, "./") ? 2 : 0;
-        if (strcmp(wanted, ".") == 0 || is_below(change->path, wanted) ||
-            (change->from && is_below(change->from, wanted)))
+        if (strcmp(wanted, ".") == 0 || strcmp(wanted, "./") == 0 || changed_is_below(change->path, wanted) ||
+            (change->from && changed_is_below(change->from, wanted)))
             return true;
     }
     return first >= words->len;
@@ -206,4 +206,12 @@ int changed_read(const struct strings *words, struct changed *out, struct error 
         return -1;
     keep_wanted(&out->changes, words, first);
     return 0;
+}
+
+void changed_digest(const struct changed *changed, char out[DIGEST_TEXT])
+{
+    autofree struct digest *contents = memory_zero((changed->changes.len + 1) * sizeof *contents);
+
+    digest_contents(changed->upper, &changed->changes, contents);
+    digest_changes(&changed->changes, contents, out);
 }

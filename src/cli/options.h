@@ -48,6 +48,7 @@ struct run_options {
     const char *name;       /* of a new sandbox; NULL: none */
     const char *older;      /* a duration, as it was written; NULL: not said */
     const char *to;         /* a directory; NULL: the workspace itself */
+    const char *reviewed;   /* a digest; NULL: not said */
     struct strings labels;  /* KEY or KEY=VALUE */
     struct strings autorun; /* paths */
     struct strings exclude; /* paths */

@@ -1,0 +1,44 @@
+"""`cove apply` when system calls fail, when it is killed, and when the disk is full.  All faults: `tests/soak apply-faults`."""
+import os
+import pathlib
+import random
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from support.faults import Scenario  # noqa: E402
+from support.harness import main, test  # noqa: E402
+from support.running import adopt_orphans, tool  # noqa: E402
+
+SECONDS = 15  # for each of two file systems and three identities
+
+
+def some_faults(where):
+    """As many as there is time for, in an order that is another each day."""
+    tool("strace")
+    scenario = Scenario(where)
+    try:
+        faults, end = scenario.faults(), time.monotonic() + SECONDS
+        random.Random(os.environ.get("COVE_SEED", time.strftime("%Y%m%d"))).shuffle(faults)
+        done = 0
+        while faults and time.monotonic() < end:
+            scenario.try_fault(faults.pop())
+            done += 1
+        assert done > 20, f"only {done} faults"
+    finally:
+        scenario.close()
+
+
+@test
+def whichever_call_fails_or_is_the_last_every_file_is_old_or_new_and_a_second_try_completes(place):
+    some_faults(None)
+
+
+@test
+def the_same_on_a_file_system_in_memory(place):
+    some_faults("/dev/shm")
+
+
+if __name__ == "__main__":
+    adopt_orphans()
+    main()
