@@ -4,6 +4,8 @@ One sandbox is made once.  For each fault the owner's tree is laid out anew, and
 beginning, because the kernel stamps when a file was laid out and nobody can set that back.
 """
 import collections
+import contextlib
+import ctypes
 import datetime
 import json
 import os
@@ -55,6 +57,24 @@ def snapshot(top):
             else:
                 tree[key] = ("file", status.st_mode & 0o777, path.read_bytes())
     return tree, beside
+
+
+@contextlib.contextmanager
+def in_memory():
+    """A directory on a tmpfs, in a mount namespace of our own.  For root."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    top = tempfile.mkdtemp(prefix="cove-memory-")
+    os.chmod(top, 0o755)
+    CLONE_NEWNS, MS_PRIVATE, MS_REC, MNT_DETACH = 0x20000, 1 << 18, 1 << 14, 2
+    for done in (libc.unshare(CLONE_NEWNS), libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None),
+                 libc.mount(b"tmpfs", top.encode(), b"tmpfs", 0, None)):
+        if done != 0:
+            raise OSError(ctypes.get_errno(), "mount a tmpfs")
+    try:
+        yield top
+    finally:
+        libc.umount2(top.encode(), MNT_DETACH)
+        os.rmdir(top)
 
 
 class Scenario:
