@@ -87,6 +87,7 @@ struct scan {
         size_t len, cap;
     } hidden;
     uint64_t entries, listed;
+    int broken;   /* errno of a mark that could not be read: then nothing can be told */
     char *buffer; /* for contents */
 };
 

@@ -62,7 +62,8 @@ static int walk(struct scan *scan, visitor look)
         result = one_directory(scan, &job, look);
         job_free(&job);
     }
-    return result;
+    errno = scan->broken;
+    return scan->broken && result == 0 ? error_sys(scan->err, "read the writable layer") : result;
 }
 
 static int push(struct scan *scan, struct job *job)
@@ -74,6 +75,20 @@ static int push(struct scan *scan, struct job *job)
     }
     *array_add(&scan->jobs) = *job;
     return 0;
+}
+
+/* A mark that cannot be read is not the same as none. */
+static bool is_opaque(const struct visit *visit, const char *name)
+{
+    errno = 0;
+
+    bool opaque = mark_is_opaque(visit->scan->source->marks, visit->upper, name);
+    bool usual = errno == ENODATA || errno == EOPNOTSUPP || errno == ERANGE || errno == EACCES ||
+                 errno == EPERM || scan_is_gone(errno);
+
+    if (!opaque && errno && !usual)
+        visit->scan->broken = errno;
+    return opaque;
 }
 
 /* The directory `name` of the upper.  *moved: it shows another one than its place says. */
@@ -91,7 +106,7 @@ static struct job child_of(const struct visit *visit, const char *name, bool *mo
     };
 
     *moved = false;
-    if (mark_is_opaque(marks, visit->upper, name)) {
+    if (is_opaque(visit, name)) {
         child.opaque = true;
     } else if (mark_redirect(marks, visit->upper, name, job->opaque ? NULL : job->base, &target)) {
         *moved = job->opaque || !child.base || strcmp(child.base, target.data) != 0;

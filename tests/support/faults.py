@@ -95,7 +95,9 @@ class Scenario:
         wait_for(lambda: not descendants(), what="the end of all guards")
         self.record, = self.place.state.glob("sandboxes/*/record.json")
         self.old = self.tree()[0]
+        began = time.monotonic()
         done = self.apply()
+        self.duration = time.monotonic() - began
         assert done.code == 0, done
         self.new, beside = self.tree()
         assert not beside and self.new != self.old, beside
@@ -174,3 +176,17 @@ class Scenario:
         what = "{} {} {}".format(*fault)
         self.judge(what, done.code)
         self.completes(what)
+
+    def try_kill(self, dice):
+        """True if it was killed before its end.  Half of the time an apply takes is reading."""
+        self.lay_out()
+        process = subprocess.Popen([harness.COVE, "apply", "--yes"], cwd=self.work, env=self.place.env, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        delay = dice.uniform(0, self.duration)
+        time.sleep(delay)
+        process.kill()
+        code = process.wait()
+        what = f"a kill after {delay * 1000:.1f} ms"
+        self.judge(what, code)
+        self.completes(what)
+        return code < 0

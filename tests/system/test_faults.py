@@ -40,6 +40,16 @@ def the_same_on_a_file_system_in_memory(place):
         some_faults(top)
 
 
+@test
+def killed_at_a_random_moment_every_file_is_old_or_new_and_a_second_try_completes(place):
+    scenario, dice = Scenario(), random.Random(os.environ.get("COVE_SEED", time.strftime("%Y%m%d")))
+    try:
+        caught = sum(scenario.try_kill(dice) for _ in range(40))
+        assert caught > 5, f"only {caught} of 40 were killed before the end"
+    finally:
+        scenario.close()
+
+
 if __name__ == "__main__":
     adopt_orphans()
     main()
