@@ -69,8 +69,12 @@ static void look_at(struct hunt *hunt, const struct job *parent, int dir, const 
     struct stat old;
 
     scan->out->looked_at++;
-    if (fstatat(dir, name, &old, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0 ||
-        (S_ISCHR(old.st_mode) && old.st_rdev == makedev(0, 0)))
+    if (fstatat(dir, name, &old, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0) {
+        if (scan_is_closed(scan, errno))
+            flag_closed(hunt, parent);
+        return;
+    }
+    if (S_ISCHR(old.st_mode) && old.st_rdev == makedev(0, 0))
         return;
 
     struct job job = { .path = scan_join(parent->path, name),
@@ -90,7 +94,7 @@ static void look_into(struct hunt *hunt, const struct job *job, const struct ent
     bool cut = false;
 
     if (dir < 0 || scan_list(dir, COUNTED_MAX - hunt->count, &cut, &entries) < 0) {
-        if (!scan_is_gone(errno))
+        if (scan_is_closed(hunt->scan, errno))
             flag_closed(hunt, job);
         return;
     }

@@ -87,7 +87,7 @@ struct scan {
         size_t len, cap;
     } hidden;
     uint64_t entries, listed;
-    int broken;   /* errno of a mark that could not be read: then nothing can be told */
+    int broken;   /* errno, if a disk or so failed: then nothing can be told for sure */
     char *buffer; /* for contents */
 };
 
@@ -101,6 +101,10 @@ int scan_open_file(int dir, const char *path);
 
 /* Why a directory could not be opened: it is gone, or nothing of the kind.  Else it is only closed. */
 bool scan_is_gone(int error);
+
+/* After a call that failed.  True if what it was about is closed to us; what failed in an unusual way is
+ * noted in scan->broken. */
+bool scan_is_closed(struct scan *scan, int error);
 
 /* Reads a directory to its end.  More than `most` entries: *cut becomes true if given, else it is an
  * error.  -1 and errno, E2BIG for that error. */

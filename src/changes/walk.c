@@ -43,7 +43,7 @@ static int one_directory(struct scan *scan, const struct job *job, visitor look)
         if (!*job->path)
             return error_sys(scan->err, "read the writable layer");
         visit.entries = NULL;
-        return scan_is_gone(errno) ? 0 : look(&visit);
+        return scan_is_closed(scan, errno) ? look(&visit) : 0;
     }
     scan->entries += entries.len;
     scan->out->looked_at += entries.len;
@@ -83,11 +83,9 @@ static bool is_opaque(const struct visit *visit, const char *name)
     errno = 0;
 
     bool opaque = mark_is_opaque(visit->scan->source->marks, visit->upper, name);
-    bool usual = errno == ENODATA || errno == EOPNOTSUPP || errno == ERANGE || errno == EACCES ||
-                 errno == EPERM || scan_is_gone(errno);
 
-    if (!opaque && errno && !usual)
-        visit->scan->broken = errno;
+    if (!opaque && errno && errno != ENODATA && errno != EOPNOTSUPP && errno != ERANGE)
+        (void)scan_is_closed(visit->scan, errno);
     return opaque;
 }
 
@@ -178,7 +176,7 @@ static bool find_old(const struct visit *visit, const char *name, struct stat *o
     }
     scan->out->looked_at++;
     if (fstatat(visit->base, name, old, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0) {
-        *flags |= scan_is_gone(errno) ? 0 : FLAG_UNREADABLE;
+        *flags |= scan_is_closed(scan, errno) ? FLAG_UNREADABLE : 0;
         return false;
     }
     if (S_ISCHR(old->st_mode) && old->st_rdev == makedev(0, 0)) /* a white-out, to the kernel */
@@ -290,8 +288,11 @@ static void visit_removed(struct visit *visit, struct entry *entry, bool only_co
     struct stat old;
     unsigned flags = 0;
 
-    if (!find_old(visit, entry->name, &old, &flags))
+    if (!find_old(visit, entry->name, &old, &flags)) {
+        if (flags & FLAG_UNREADABLE)
+            record(visit, entry, CHANGE_REMOVED, NULL, NULL)->flags |= FLAG_UNREADABLE;
         return;
+    }
     record(visit, entry, CHANGE_REMOVED, NULL, &old);
     if (S_ISDIR(old.st_mode))
         remove_below_entry(visit, entry, only_count);
@@ -403,7 +404,7 @@ static int visit_entry(struct visit *visit, struct entry *entry)
     struct stat new;
 
     if (fstatat(visit->upper, entry->name, &new, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0) {
-        if (!scan_is_gone(errno)) /* a directory that can be listed but not entered */
+        if (scan_is_closed(visit->scan, errno)) /* a directory that can be listed but not entered */
             record(visit, entry, CHANGE_ADDED, NULL, NULL)->flags |= FLAG_UNREADABLE;
         return 0;
     }

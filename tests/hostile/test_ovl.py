@@ -124,13 +124,15 @@ def layers_are_closed_to_everybody_else(place):
     assert "secret-of-the-sandbox" not in done.text and "record" not in done.text, f"a peer: {done!r}"
     if IDENTITY == "root":
         place.dir.chmod(0o755)
-        other = ["setpriv", "--reuid=54399", "--regid=54399", "--clear-groups", "cat", str(upper / "file")]
-        refused = subprocess.run(other, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        top = os.open(place.dir, os.O_RDONLY | os.O_DIRECTORY)  # what is above it is the test's own
+        other = ["setpriv", "--reuid=54399", "--regid=54399", "--clear-groups", "cat", f"/proc/self/fd/{top}/{(upper / 'file').relative_to(place.dir)}"]
+        refused = subprocess.run(other, pass_fds=[top], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         assert refused.returncode != 0 and b"Permission denied" in refused.stderr, refused
         for path in (place.state, place.state / "sandboxes", upper.parent, upper):
             path.chmod(0o755)
         (upper / "file").chmod(0o644)
-        control_fires(b"secret" in subprocess.run(other, stdout=subprocess.PIPE).stdout, "another user, with the directories opened")
+        control_fires(b"secret" in subprocess.run(other, pass_fds=[top], stdout=subprocess.PIPE).stdout, "another user, with the directories opened")
+        os.close(top)
     place.state.chmod(0o755)
     control_fires(str(place.state) in open_to_others(place.state), "the judge sees an open directory")
 

@@ -265,7 +265,8 @@ def a_diff_on_a_terminal_is_inert(place):
 
 
 def stopped_at(place, call, number, change, *options):
-    """`cove apply` that is stopped before its NUMBER-th CALL; meanwhile `change` is called."""
+    """`cove apply` that is stopped at its NUMBER-th CALL; meanwhile `change` is called."""
+    (place.dir / "trace").unlink(missing_ok=True)
     process = subprocess.Popen(["strace", "-qq", "-o", place.dir / "trace", "-e", f"trace={call}", "-e", f"inject={call}:signal=STOP:when={number}", COVE, "apply", "--yes", *options],
                                cwd=place.work, env=place.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     end, child = time.monotonic() + 20, None
