@@ -113,11 +113,11 @@ class Scenario:
         """The owner's tree as it was, in the same directory, and a sandbox that began right after."""
         for entry in self.work.iterdir():
             if entry.is_dir() and not entry.is_symlink():
-                subprocess.run(["chmod", "-R", "u+rwX", entry], check=True)
+                entry.chmod(0o700)
                 shutil.rmtree(entry)
             else:
                 entry.unlink()
-        subprocess.run(["cp", "-a", f"{self.pristine}/.", self.work], check=True)
+        shutil.copytree(self.pristine, self.work, symlinks=True, dirs_exist_ok=True)
         if hasattr(self, "record"):
             time.sleep(0.011)  # a tick of the clock that files are stamped by
             record = json.loads(self.record.read_text())
