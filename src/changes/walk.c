@@ -450,6 +450,8 @@ static int collect_changes(struct visit *visit)
     const struct job *job = visit->job;
     autoclose int base = job->base ? scan_open(scan->source->base, job->base, O_PATH | O_DIRECTORY) : -1;
 
+    if (base < 0 && job->base)
+        (void)scan_is_closed(scan, errno);
     if (!visit->entries) {
         visit_closed(visit);
         return 0;

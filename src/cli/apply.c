@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 const struct option_row options_of_apply[] = {
@@ -187,10 +188,15 @@ static bool tell(const struct consent *consent, const struct apply_result *resul
 
 static int open_tree(const struct changed *changed, const struct run_options *options, struct error *err)
 {
-    int fd = options->to ? open(options->to, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-                         : fcntl(changed->base, F_DUPFD_CLOEXEC, 0);
+    autoclose int fd = options->to ? open(options->to, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+                                   : fcntl(changed->base, F_DUPFD_CLOEXEC, 0);
 
-    return fd < 0 ? error_sys(err, "open %.200s", options->to ? options->to : "the workspace") : fd;
+    if (fd < 0)
+        return error_sys(err, "open %.200s", options->to ? options->to : "the workspace");
+    /* Two would take what the other one is just making for something left over. */
+    if (!options->dry_run && flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
+        return error_set(err, ERROR_REFUSED, "another cove apply is at work here; wait for its end");
+    return steal_fd(&fd);
 }
 
 static int bring_home(struct consent *consent, bool *out_clean, struct error *err)

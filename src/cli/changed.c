@@ -137,7 +137,7 @@ static int scan(struct changed *changed, struct error *err)
     struct changes_source source = { .upper = changed->upper,
                                      .base = changed->base,
                                      .marks = record->shifted ? CHANGES_MARKS_TRUSTED : CHANGES_MARKS_USER,
-                                     .inside = layer->target,
+                                     .inside = layer->source, /* a link that comes home leads from there */
                                      .hide = &layer->hide,
                                      .since = record->created,
                                      .shift = record->shifted ? (uid_t)record->base : 0 };

@@ -2,13 +2,14 @@
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from support.harness import COVE, IDENTITY, equal, main, skip, test  # noqa: E402
-from support.running import adopt_orphans, descendants, digest, wait_for, write  # noqa: E402
+from support.running import adopt_orphans, descendants, digest, one_error, tool, wait_for, write  # noqa: E402
 
 
 def change(place, script, *options, program=("sh", "-ec")):
@@ -202,6 +203,21 @@ def owners_and_groups_of_the_tree_stay(place):
     equal((after.st_uid, after.st_gid), (before.st_uid, before.st_gid))
     equal((place.work / "shared/d").stat().st_mode & 0o7000, 0o2000, "a directory gives its group on")
     equal({(place.work / "shared" / name).stat().st_gid for name in ("x", "d", "d/y")}, {(place.work / "shared").stat().st_gid})
+
+
+@test
+def two_at_once_do_not_disturb_each_other(place):
+    tool("strace")
+    change(place, "for i in 1 2 3; do head -c 100000 /dev/zero | tr '\\0' n >f$i; done")
+    trace = place.dir / "trace"
+    first = subprocess.Popen(["strace", "-qq", "-o", trace, "-e", "trace=fchmod", "-e", "inject=fchmod:signal=STOP:when=2", COVE, "apply", "--yes"], cwd=place.work, env=place.env,
+                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    wait_for(lambda: trace.exists() and "stopped by" in trace.read_text(), seconds=20, what="the stop")
+    one_error(place.cove("apply", "--yes"), "at work")
+    os.kill(int(open(f"/proc/{first.pid}/task/{first.pid}/children").read()), signal.SIGCONT)
+    equal((first.communicate(timeout=30)[1], first.returncode), (b"", 0))
+    equal({path.name: path.read_bytes() for path in place.work.iterdir()}, {f"f{i}": b"n" * 100000 for i in (1, 2, 3)})
+    equal(place.cove("apply", "--yes").code, 0)
 
 
 @test
