@@ -43,7 +43,7 @@ bool scan_is_closed(struct scan *scan, int error)
 {
     if (scan_is_gone(error))
         return false;
-    if (error != EACCES && error != EPERM)
+    if (error != EACCES && error != EPERM && error != EXDEV) /* the last: it is a mount point by now */
         scan->broken = error;
     return true;
 }
