@@ -3,104 +3,16 @@
 #include "base/own.h"
 #include "base/text.h"
 #include "changes/changes.h"
+#include "changes/digest.h"
+#include "changes/place.h"
+#include "changes/scan.h"
 #include "sys/sys.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <linux/openat2.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/sendfile.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-/* One change on its way home. */
-struct task {
-    const struct apply *apply;
-    const struct change *change;
-    int parent;       /* the directory of the tree that it lies in */
-    const char *name; /* in there */
-    char beside[48];  /* the name under which it is made */
-    struct stat seen; /* what is there now; st_mode 0: nothing */
-    struct apply_result *result;
-};
-
-static int say(struct task *task, enum apply_outcome outcome, const char *why)
-{
-    task->result->outcome = outcome;
-    error_set(&task->result->why, ERROR_REFUSED, "%s", why);
-    return -1;
-}
-
-static int conflict(struct task *task, const char *why)
-{
-    return say(task, APPLY_CONFLICT, why);
-}
-
-static int failed(struct task *task, const char *what)
-{
-    task->result->outcome = APPLY_FAILED;
-    return error_sys(&task->result->why, "%s", what);
-}
-
-/* --- places --- */
-
-static int open_beneath(int root, const char *path, uint64_t flags)
-{
-    return sys_openat2(root, path, flags | O_CLOEXEC,
-                       RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
-}
-
-static int open_directory_of(int root, const char *path, const char **name)
-{
-    const char *slash = strrchr(path, '/');
-    autofree char *directory = slash ? text_format("%.*s", (int)(slash - path), path) : text_copy(".");
-
-    *name = slash ? slash + 1 : path;
-    return open_beneath(root, directory, O_RDONLY | O_DIRECTORY);
-}
-
-/* The same for the same place, so that a second try finds what the first one left. */
-static void name_beside(struct task *task)
-{
-    uint64_t hash = 0xcbf29ce484222325ULL;
-
-    for (const char *at = task->name; *at; at++)
-        hash = (hash ^ (unsigned char)*at) * 0x100000001b3ULL;
-    snprintf(task->beside, sizeof task->beside, ".cove-apply-%016" PRIx64, hash);
-}
-
-/* Rights of a file of the owner's: never setuid, always the owner's own. */
-static mode_t plain_mode(mode_t mode)
-{
-    return mode & 0777;
-}
-
-static bool before(struct timespec a, struct timespec b)
-{
-    return a.tv_sec < b.tv_sec || (a.tv_sec == b.tv_sec && a.tv_nsec < b.tv_nsec);
-}
-
-/* What an earlier try left: ours (without rights, then older than the sandbox), or the
- * owner's old file, exchanged already.  One that was written since may be the only copy of something. */
-static int clear_beside(struct task *task)
-{
-    struct stat left;
-
-    if (fstatat(task->parent, task->beside, &left, AT_SYMLINK_NOFOLLOW) < 0)
-        return errno == ENOENT ? 0 : failed(task, "look for an earlier try");
-    if (S_ISREG(left.st_mode) && plain_mode(left.st_mode) && !before(left.st_mtim, task->apply->since)) {
-        error_set(&task->result->why, ERROR_REFUSED, "%s beside it may be yours; look at it, then remove it",
-                  task->beside);
-        task->result->outcome = APPLY_CONFLICT;
-        return -1;
-    }
-    if (unlinkat(task->parent, task->beside, S_ISDIR(left.st_mode) ? AT_REMOVEDIR : 0) < 0)
-        return failed(task, "remove what an earlier try left");
-    return 0;
-}
 
 /* --- is it still what the sandbox saw? --- */
 
@@ -120,14 +32,27 @@ static int look(struct task *task)
     if (fstatat(task->parent, task->name, &task->seen, AT_SYMLINK_NOFOLLOW) == 0)
         return 0;
     memset(&task->seen, 0, sizeof task->seen);
-    return errno == ENOENT ? 0 : failed(task, "look at what is there");
+    return errno == ENOENT ? 0 : place_failed(task, "look at what is there");
 }
 
+static bool has_target(const struct task *task, const char *target)
+{
+    struct link_target there = place_target(task->parent, task->name);
+
+    return strcmp(there.text, target ? target : "") == 0;
+}
+
+/* A directory is what is in it, and that speaks for itself. */
 static bool is_as_scanned(const struct task *task)
 {
     const struct side *old = &task->change->old;
 
     if (type_of(task->seen.st_mode) != old->type)
+        return false;
+    if (old->type == SIDE_LINK)
+        return has_target(task, old->target);
+    if (old->type != SIDE_NONE && (old->type == SIDE_FILE || task->change->kind == CHANGE_MODE) &&
+        (task->seen.st_mode & 07777) != old->mode)
         return false;
     if (old->type != SIDE_FILE)
         return true;
@@ -135,242 +60,46 @@ static bool is_as_scanned(const struct task *task)
            task->seen.st_mtim.tv_nsec == old->mtime.tv_nsec;
 }
 
-static bool is_same_file(const struct stat *a, const struct stat *b)
-{
-    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
-           a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
-}
-
-/* --- making the new one beside its place --- */
-
-static int open_new(const struct task *task)
-{
-    return open_beneath(task->apply->upper, task->change->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
-}
-
-/* As root: to whom the directory belongs, not to us. */
-static int own_as_directory(const struct task *task)
-{
-    struct stat parent;
-
-    if (geteuid() != 0)
-        return 0;
-    if (fstat(task->parent, &parent) < 0)
-        return -1;
-    return fchownat(task->parent, task->beside, parent.st_uid, parent.st_gid, AT_SYMLINK_NOFOLLOW);
-}
-
-static int copy_bytes(int from, int to)
-{
-    ssize_t moved = copy_file_range(from, NULL, to, NULL, 1 << 30, 0);
-
-    while (moved > 0)
-        moved = copy_file_range(from, NULL, to, NULL, 1 << 30, 0);
-    if (moved == 0 || (errno != EXDEV && errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP))
-        return (int)moved;
-    if (lseek(from, 0, SEEK_SET) < 0 || lseek(to, 0, SEEK_SET) < 0)
-        return -1;
-    while ((moved = sendfile(to, from, NULL, 1 << 30)) > 0)
-        continue;
-    return (int)moved;
-}
-
-static int make_file(struct task *task)
-{
-    const struct timespec old = { task->apply->since.tv_sec - 1, 0 }, times[2] = { old, old };
-    autoclose int from = open_new(task), to = -1;
-    struct stat status;
-
-    if (from < 0 || fstat(from, &status) < 0 || !S_ISREG(status.st_mode))
-        return failed(task, "open the sandbox's file");
-    to = openat(task->parent, task->beside, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0);
-    if (to < 0 || copy_bytes(from, to) < 0)
-        return failed(task, "write the file");
-    if (own_as_directory(task) < 0 || futimens(to, times) < 0 ||
-        fchmod(to, plain_mode(task->change->new.mode)) < 0)
-        return failed(task, "set owner, mode and time");
-    return 0;
-}
-
-static int make_link(struct task *task)
-{
-    if (symlinkat(task->change->new.target, task->parent, task->beside) < 0 || own_as_directory(task) < 0)
-        return failed(task, "make the link");
-    return 0;
-}
-
-static int make_directory(struct task *task)
-{
-    if (mkdirat(task->parent, task->beside, 0700) < 0 || own_as_directory(task) < 0 ||
-        fchmodat(task->parent, task->beside, plain_mode(task->change->new.mode) | 0700, 0) < 0)
-        return failed(task, "make the directory");
-    return 0;
-}
-
-static int make_beside(struct task *task)
-{
-    switch (task->change->new.type) {
-    case SIDE_FILE:
-        return make_file(task);
-    case SIDE_LINK:
-        return make_link(task);
-    case SIDE_DIRECTORY:
-        return make_directory(task);
-    case SIDE_NONE:
-    case SIDE_OTHER:
-        break;
-    }
-    return say(task, APPLY_REFUSED, "it is neither a file nor a link nor a directory");
-}
-
-/* --- putting it in its place --- */
-
-static int drop(const struct task *task, mode_t mode)
-{
-    return unlinkat(task->parent, task->beside, S_ISDIR(mode) ? AT_REMOVEDIR : 0);
-}
-
-static int put_where_nothing_was(struct task *task)
-{
-    if (renameat2(task->parent, task->beside, task->parent, task->name, RENAME_NOREPLACE) == 0)
-        return 0;
-    int number = errno;
-
-    (void)drop(task, task->change->new.type == SIDE_DIRECTORY ? S_IFDIR : S_IFREG);
-    errno = number;
-    return number == EEXIST ? conflict(task, "something was made there meanwhile")
-                            : failed(task, "put it in its place");
-}
-
-/* After the exchange what was there lies beside.  If it is not what we looked at, the owner was
- * faster, and has it back. */
-static int exchange(struct task *task)
-{
-    struct stat old;
-
-    if (renameat2(task->parent, task->beside, task->parent, task->name, RENAME_EXCHANGE) < 0) {
-        (void)drop(task, task->change->new.type == SIDE_DIRECTORY ? S_IFDIR : S_IFREG);
-        return failed(task, "put it in its place");
-    }
-    if (fstatat(task->parent, task->beside, &old, AT_SYMLINK_NOFOLLOW) == 0 &&
-        is_same_file(&old, &task->seen)) {
-        if (drop(task, old.st_mode) == 0)
-            return 0;
-        (void)renameat2(task->parent, task->beside, task->parent, task->name, RENAME_EXCHANGE);
-        (void)drop(task, task->change->new.type == SIDE_DIRECTORY ? S_IFDIR : S_IFREG);
-        return conflict(task, "the directory that was there still holds something");
-    }
-    if (renameat2(task->parent, task->beside, task->parent, task->name, RENAME_EXCHANGE) < 0)
-        return failed(task, "give the owner's file back; it lies beside its place");
-    (void)drop(task, task->change->new.type == SIDE_DIRECTORY ? S_IFDIR : S_IFREG);
-    return conflict(task, "it was written to while it was brought home");
-}
-
-static int put(struct task *task)
-{
-    if (clear_beside(task) < 0)
-        return -1;
-    if (make_beside(task) < 0) {
-        (void)drop(task, task->change->new.type == SIDE_DIRECTORY ? S_IFDIR : S_IFREG);
-        return -1;
-    }
-    if ((task->seen.st_mode ? exchange(task) : put_where_nothing_was(task)) < 0)
-        return -1;
-    (void)utimensat(task->parent, task->name, NULL, AT_SYMLINK_NOFOLLOW); /* builds go by it */
-    return 0;
-}
-
-static int take_away(struct task *task)
-{
-    struct stat old;
-
-    if (S_ISDIR(task->seen.st_mode)) {
-        if (unlinkat(task->parent, task->name, AT_REMOVEDIR) == 0)
-            return 0;
-        return errno == ENOTEMPTY ? conflict(task, "it holds files that the sandbox did not remove")
-                                  : failed(task, "remove the directory");
-    }
-    if (clear_beside(task) < 0)
-        return -1;
-    if (renameat2(task->parent, task->name, task->parent, task->beside, RENAME_NOREPLACE) < 0)
-        return failed(task, "take it away");
-    if (fstatat(task->parent, task->beside, &old, AT_SYMLINK_NOFOLLOW) == 0 && is_same_file(&old, &task->seen))
-        return drop(task, old.st_mode) < 0 ? failed(task, "remove it") : 0;
-    (void)renameat2(task->parent, task->beside, task->parent, task->name, RENAME_NOREPLACE);
-    return conflict(task, "it was written to while it was taken away");
-}
-
-static int change_mode(struct task *task)
-{
-    autoclose int fd = openat(task->parent, task->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    struct stat now;
-
-    if (fd < 0 || fstat(fd, &now) < 0)
-        return failed(task, "open it");
-    if (now.st_ino != task->seen.st_ino || S_ISLNK(now.st_mode))
-        return conflict(task, "it was replaced meanwhile");
-    if (chmod(sys_fd_path(fd).text, plain_mode(task->change->new.mode)) < 0)
-        return failed(task, "change its mode");
-    return 0;
-}
-
-static int rename_directory(struct task *task)
-{
-    const char *name;
-    autoclose int from = open_directory_of(task->apply->tree, task->change->from, &name);
-
-    if (from < 0)
-        return conflict(task, "the directory that was renamed is not there");
-    if (renameat2(from, name, task->parent, task->name, RENAME_NOREPLACE) == 0)
-        return 0;
-    return errno == EEXIST ? conflict(task, "something was made there meanwhile")
-                           : failed(task, "rename the directory");
-}
-
-/* --- one change --- */
-
 static bool has_same_bytes(const struct task *task)
 {
-    autoclose int new = open_new(task), old = -1;
-    char a[8192], b[8192];
-    ssize_t got;
+    autoclose int new = scan_open_file(task->apply->upper, task->change->path);
+    autoclose int old = scan_open_file(task->parent, task->name);
+    struct digest wanted, there;
 
-    old = openat(task->parent, task->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (new < 0 || old < 0)
-        return false;
-    while ((got = read(new, a, sizeof a)) > 0) {
-        for (ssize_t done = 0; done < got;) {
-            ssize_t more = read(old, b + done, (size_t)(got - done));
-
-            if (more <= 0)
-                return false;
-            done += more;
-        }
-        if (memcmp(a, b, (size_t)got) != 0)
-            return false;
-    }
-    return got == 0 && read(old, b, 1) == 0;
+    return new >= 0 && old >= 0 && digest_file(new, &wanted) == 0 && digest_file(old, &there) == 0 &&
+           digest_equal(&wanted, &there);
 }
 
 /* A second try, or the owner did the same. */
 static bool is_done_already(const struct task *task)
 {
     const struct side *new = &task->change->new;
-    enum side_type there = type_of(task->seen.st_mode);
-    char target[4096];
 
-    if (there != new->type)
+    if (type_of(task->seen.st_mode) != new->type)
         return false;
     if (new->type == SIDE_NONE)
         return true;
-    if (new->type == SIDE_LINK) {
-        ssize_t len = readlinkat(task->parent, task->name, target, sizeof target);
-
-        return len >= 0 && (size_t)len == strlen(new->target) && memcmp(target, new->target, (size_t)len) == 0;
-    }
-    if (plain_mode(task->seen.st_mode) != plain_mode(new->mode))
+    if (new->type == SIDE_LINK)
+        return has_target(task, new->target);
+    if ((task->seen.st_mode ^ new->mode) & 0777)
         return false;
     return new->type == SIDE_DIRECTORY || ((uint64_t)task->seen.st_size == new->size &&has_same_bytes(task));
+}
+
+/* --- what is never brought home --- */
+
+/* By its text it stays; but a link of the owner's on its way may lead out. */
+static bool leads_out(const struct task *task)
+{
+    const char *target = task->change->new.target, *path = task->change->path, *slash = strrchr(path, '/');
+
+    if (task->change->new.type != SIDE_LINK || *target == '/')
+        return false;
+
+    autofree char *whole = text_format("%.*s%s", slash ? (int)(slash + 1 - path) : 0, path, target);
+    autoclose int end = sys_openat2(task->apply->tree, whole, O_PATH, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS);
+
+    return end < 0 && (errno == EXDEV || errno == EAGAIN);
 }
 
 static int refuse(struct task *task)
@@ -384,15 +113,37 @@ static int refuse(struct task *task)
         { FLAG_HIDDEN, "you have a file there that the sandbox was not shown" },
         { FLAG_UNREADABLE, "it cannot be read" },
     };
+    const struct change *change = task->change;
 
-    for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
-        if (task->change->flags & reasons[i].flag)
-            return say(task, APPLY_REFUSED, reasons[i].why);
-    if (task->change->count > 0)
-        return say(task, APPLY_REFUSED, "too many files below it went; remove the directory yourself");
+    for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
+        if (change->flags & reasons[i].flag)
+            return place_refuse(task, reasons[i].why);
+    if (change->count > 0)
+        return place_refuse(task, "too many files below it went; remove the directory yourself");
+    if (change->kind == CHANGE_RENAMED && change->new.type == SIDE_DIRECTORY)
+        return place_refuse(task, "what is in a renamed directory was not looked at; rename it yourself");
+    if (change->kind != CHANGE_REMOVED && leftover_is(task->name))
+        return place_refuse(task, "files with such names are made by cove apply, for a moment");
+    if (leads_out(task))
+        return place_refuse(task, "through another link it leads out of the workspace");
     return 0;
 }
 
+/* --- one change --- */
+
+/* The time of a directory says only that something in it was changed, maybe by us: then its mode is
+ * changed if that lets nobody in. */
+static bool is_changed_since(const struct task *task)
+{
+    const struct change *change = task->change;
+
+    if (change->kind == CHANGE_MODE && change->new.type == SIDE_DIRECTORY &&
+        !(change->new.mode & ~task->seen.st_mode & 0777))
+        return false;
+    return change->flags & FLAG_BASE_CHANGED;
+}
+
+/* 1: there is nothing to do. */
 static int check(struct task *task)
 {
     if (refuse(task) < 0 || look(task) < 0)
@@ -401,11 +152,10 @@ static int check(struct task *task)
         task->result->outcome = APPLY_SAME;
         return 1;
     }
-    if (task->change->kind == CHANGE_RENAMED && task->change->new.type == SIDE_DIRECTORY)
-        return task->seen.st_mode ? conflict(task, "something was made there meanwhile") : 0;
-    if (task->change->flags & FLAG_BASE_CHANGED ||
-        (task->change->kind != CHANGE_RENAMED && !is_as_scanned(task)))
-        return conflict(task, "it was changed on the host since the sandbox began");
+    if (is_changed_since(task) || (task->change->kind != CHANGE_RENAMED && !is_as_scanned(task)))
+        return place_conflict(task, "it was changed on the host since the sandbox began");
+    if (task->change->kind == CHANGE_RENAMED && task->seen.st_mode)
+        return place_conflict(task, "something was made there meanwhile");
     return 0;
 }
 
@@ -413,75 +163,113 @@ static int carry_out(struct task *task)
 {
     switch (task->change->kind) {
     case CHANGE_REMOVED:
-        return take_away(task);
+        return place_take_away(task);
     case CHANGE_MODE:
-        return change_mode(task);
+        return place_mode(task, true);
     case CHANGE_RENAMED:
-        if (task->change->new.type == SIDE_DIRECTORY)
-            return rename_directory(task);
-        return put(task);
     case CHANGE_ADDED:
     case CHANGE_CHANGED:
     case CHANGE_RETYPED:
-        return put(task);
+        return place_put(task);
     }
     return -1;
 }
 
-static void apply_at(const struct apply *apply, const struct change *change, const char *path,
+static int open_parent(const struct apply *apply, const char *path, struct task *task)
+{
+    const char *slash = strrchr(path, '/');
+    autofree char *directory = text_format("%.*s", slash ? (int)(slash - path) : 0, path);
+
+    task->name = slash ? slash + 1 : path;
+    leftover_name(task->name, task->beside);
+    task->parent = scan_open(apply->tree, directory, O_PATH | O_DIRECTORY);
+    return task->parent;
+}
+
+/* An earlier try was stopped while it took something away. */
+static void clear_earlier(struct task *task)
+{
+    memcpy(task->beside, task->name, strlen(task->name) + 1);
+    (void)leftover_clear(task, task->change->path);
+}
+
+static void apply_at(const struct apply *apply, size_t index, const struct change *change,
                      struct apply_result *result)
 {
-    struct task task = { .apply = apply, .change = change, .result = result };
-    autoclose int parent = open_directory_of(apply->tree, path, &task.name);
+    struct task task = { .apply = apply,
+                         .change = change,
+                         .content = apply->contents ? &apply->contents[index] : NULL,
+                         .result = result };
+    autoclose int parent = open_parent(apply, change->path, &task);
 
-    task.parent = parent;
     result->outcome = APPLY_DONE;
     if (parent < 0) {
         if (errno == ENOENT && apply->only_look)
             return; /* its directory would have been made */
-        (void)conflict(&task, "the directory it lies in is not there any more");
+        (void)place_conflict(&task, errno == EXDEV ? "something is mounted on the directory it lies in"
+                                                   : "the directory it lies in is not there any more");
         return;
     }
-    name_beside(&task);
-    if (check(&task) == 0 && !apply->only_look)
+    if (change->kind == CHANGE_REMOVED && leftover_is(task.name) && !apply->only_look)
+        clear_earlier(&task);
+    else if (check(&task) == 0 && !apply->only_look)
         (void)carry_out(&task);
 }
 
 /* A file that was renamed is put at its new place first; then the old one goes. */
-static void remove_origin(const struct apply *apply, const struct change *change, struct apply_result *result)
+static void remove_origin(const struct apply *apply, size_t index, const struct change *change,
+                          struct apply_result *result)
 {
     struct change gone = { .path = change->from, .kind = CHANGE_REMOVED, .old = change->old };
+    enum apply_outcome put = result->outcome;
 
-    if (result->outcome == APPLY_DONE || result->outcome == APPLY_SAME)
-        apply_at(apply, &gone, change->from, result);
+    if (put != APPLY_DONE && put != APPLY_SAME)
+        return;
+    apply_at(apply, index, &gone, result);
+    if (result->outcome == APPLY_SAME)
+        result->outcome = put;
+}
+
+/* While files are put into a directory and taken out of it, it is open to its owner. */
+static void close_directory(const struct apply *apply, const struct change *change, struct apply_result *result)
+{
+    struct task task = { .apply = apply, .change = change, .result = result };
+    autoclose int parent = open_parent(apply, change->path, &task);
+
+    if (parent >= 0 && look(&task) == 0)
+        (void)place_mode(&task, false);
 }
 
 /* --- all of them --- */
 
-enum round { ROUND_DIRECTORY_RENAMES, ROUND_MOST, ROUND_REMOVALS, ROUNDS };
+enum round { ROUND_MOST, ROUND_REMOVALS, ROUND_MODES, ROUNDS };
 
-static enum round round_of(const struct change *change)
+static bool is_of_round(const struct change *change, enum round round, enum apply_outcome outcome)
 {
-    if (change->kind == CHANGE_RENAMED && change->new.type == SIDE_DIRECTORY)
-        return ROUND_DIRECTORY_RENAMES;
-    if (change->kind == CHANGE_REMOVED ||
-        (change->kind == CHANGE_RETYPED && change->old.type == SIDE_DIRECTORY))
-        return ROUND_REMOVALS;
-    return ROUND_MOST;
+    bool removal = change->kind == CHANGE_REMOVED ||
+                   (change->kind == CHANGE_RETYPED && change->old.type == SIDE_DIRECTORY);
+
+    if (round == ROUND_MODES)
+        return change->new.type == SIDE_DIRECTORY && (change->new.mode & 0700) != 0700 && outcome == APPLY_DONE;
+    return removal == (round == ROUND_REMOVALS);
 }
 
 static void apply_round(const struct apply *apply, const struct changes *changes, enum round round,
                         struct apply_result *results)
 {
     for (size_t n = 0; n < changes->len; n++) {
-        size_t i = round == ROUND_REMOVALS ? changes->len - 1 - n : n;
+        size_t i = round == ROUND_MOST ? n : changes->len - 1 - n;
         const struct change *change = &changes->items[i];
 
-        if (results[i].outcome == APPLY_LEFT || round_of(change) != round)
+        if (results[i].outcome == APPLY_LEFT || !is_of_round(change, round, results[i].outcome))
             continue;
-        apply_at(apply, change, change->path, &results[i]);
-        if (change->kind == CHANGE_RENAMED && change->new.type == SIDE_FILE)
-            remove_origin(apply, change, &results[i]);
+        if (round == ROUND_MODES) {
+            close_directory(apply, change, &results[i]);
+            continue;
+        }
+        apply_at(apply, i, change, &results[i]);
+        if (change->kind == CHANGE_RENAMED)
+            remove_origin(apply, i, change, &results[i]);
     }
 }
 
@@ -492,7 +280,9 @@ int apply_changes(const struct apply *apply, const struct changes *changes, appl
         memset(&results[i], 0, sizeof results[i]);
         results[i].outcome = wanted(owner, &changes->items[i]) ? APPLY_DONE : APPLY_LEFT;
     }
-    for (enum round round = 0; round < ROUNDS; round++)
+    if (!apply->only_look)
+        leftovers_sweep(apply);
+    for (enum round round = 0; round < (apply->only_look ? ROUND_MODES : ROUNDS); round++)
         apply_round(apply, changes, round, results);
     if (!apply->only_look && syncfs(apply->tree) < 0)
         return error_sys(err, "write the changes to disk");

@@ -8,19 +8,24 @@
 
 struct change;
 struct changes;
+struct digest;
 
 /* Brings changes of a sandbox into a tree of the owner.
  *
  * Every step goes by handles: the directory a change lies in is opened once, beneath the tree and
  * through no link.  A file is made beside its place and exchanged with what is there; if that turns
  * out not to be what was looked at, it is exchanged back and the change is a conflict.  So whoever
- * stops us at any moment finds each file whole, old or new, and can start again. */
+ * stops us at any moment finds each file whole, old or new, and can start again.  What was made beside
+ * and not put away is called `.cove-apply-` and 16 letters; the next try removes it. */
 struct apply {
     int upper; /* where the changes are: the sandbox's layer; it is over */
     int tree;  /* where they go */
 
     /* When the sandbox began: what was written later is the owner's own and never thrown away. */
     struct timespec since;
+
+    /* What was looked at: one for each change.  Other bytes are not brought home.  NULL: not known. */
+    const struct digest *contents;
 
     bool only_look; /* say what would happen, change nothing */
 };
@@ -30,7 +35,7 @@ enum apply_outcome {
     APPLY_SAME,     /* the tree has it already */
     APPLY_CONFLICT, /* the owner's tree is not what the sandbox saw; nothing was changed */
     APPLY_REFUSED,  /* never brought home: devices, links that lead out, hidden files */
-    APPLY_FAILED,   /* a system call failed; nothing was changed */
+    APPLY_FAILED,   /* a system call failed; nothing was changed, or it says where yours is */
     APPLY_LEFT,     /* was not asked for */
 };
 
@@ -42,7 +47,8 @@ struct apply_result {
 /* Which changes to take; `owner` is the caller's. */
 typedef bool apply_wanted(void *owner, const struct change *change);
 
-/* One result for each change, in their order.  Directories come before what is in them, removals last
- * and from the inside out.  -1 only if nothing could be tried. */
+/* One result for each change, in their order.  Directories come before what is in them, removals later
+ * and from the inside out, and last the modes of directories that shut their owner out.  -1: it is all in
+ * the tree as the results say, but may not be on the disk. */
 int apply_changes(const struct apply *apply, const struct changes *changes, apply_wanted *wanted, void *owner,
                   struct apply_result *results, struct error *err);

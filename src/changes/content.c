@@ -8,8 +8,7 @@
 
 enum { CHUNK = 128 << 10 };
 
-/* Where data begins at or behind `at`; a hole up to the end is `size`. */
-static off_t data_from(int fd, off_t at, off_t size)
+off_t content_data(int fd, off_t at, off_t size)
 {
     off_t found = lseek(fd, at, SEEK_DATA);
 
@@ -18,7 +17,7 @@ static off_t data_from(int fd, off_t at, off_t size)
     return found < size ? found : size;
 }
 
-static ssize_t read_at(int fd, off_t at, char *into, size_t len)
+ssize_t content_read(int fd, off_t at, char *into, size_t len)
 {
     size_t have = 0;
 
@@ -46,7 +45,7 @@ int content_equal(struct scan *scan, int one, int other, uint64_t *budget)
     if (!scan->buffer)
         scan->buffer = memory_zero((size_t)2 * CHUNK);
     for (off_t at = 0; at < a.st_size;) {
-        off_t next = data_from(one, at, a.st_size), also = data_from(other, at, a.st_size);
+        off_t next = content_data(one, at, a.st_size), also = content_data(other, at, a.st_size);
 
         at = next < also ? next : also;
 
@@ -57,7 +56,8 @@ int content_equal(struct scan *scan, int one, int other, uint64_t *budget)
             return -1;
         if (budget)
             *budget -= cost;
-        ssize_t got = read_at(one, at, scan->buffer, len), same = read_at(other, at, scan->buffer + CHUNK, len);
+        ssize_t got = content_read(one, at, scan->buffer, len),
+                same = content_read(other, at, scan->buffer + CHUNK, len);
 
         if (got < 0 || same < 0)
             return -1;

@@ -26,6 +26,16 @@ static void flag(struct hunt *hunt, ssize_t change, unsigned flags)
         hunt->scan->out->items[change].flags |= flags;
 }
 
+/* What is in there and gone is not known.  A directory that was only replaced has no change of its own. */
+static void flag_closed(struct hunt *hunt, const struct job *job)
+{
+    ssize_t change = job->change;
+
+    if (change == NO_CHANGE && !hunt->counting)
+        change = (ssize_t)scan_add(hunt->scan, job->path, job->base, CHANGE_CHANGED);
+    flag(hunt, change, FLAG_UNREADABLE);
+}
+
 /* Owns `job`, which is the entry itself. */
 static void take(struct hunt *hunt, int dir, const char *name, const struct stat *old, struct job *job)
 {
@@ -59,8 +69,12 @@ static void look_at(struct hunt *hunt, const struct job *parent, int dir, const 
     struct stat old;
 
     scan->out->looked_at++;
-    if (fstatat(dir, name, &old, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0 ||
-        (S_ISCHR(old.st_mode) && old.st_rdev == makedev(0, 0)))
+    if (fstatat(dir, name, &old, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0) {
+        if (scan_is_closed(scan, errno))
+            flag_closed(hunt, parent);
+        return;
+    }
+    if (S_ISCHR(old.st_mode) && old.st_rdev == makedev(0, 0))
         return;
 
     struct job job = { .path = scan_join(parent->path, name),
@@ -80,8 +94,8 @@ static void look_into(struct hunt *hunt, const struct job *job, const struct ent
     bool cut = false;
 
     if (dir < 0 || scan_list(dir, COUNTED_MAX - hunt->count, &cut, &entries) < 0) {
-        if (!scan_is_gone(errno))
-            flag(hunt, job->change, FLAG_UNREADABLE);
+        if (scan_is_closed(hunt->scan, errno))
+            flag_closed(hunt, job);
         return;
     }
     for (size_t i = 0; i < entries.len; i++) {

@@ -1,6 +1,6 @@
-#include "changes/scan.h"
-
 #include "base/own.h"
+#include "changes/place.h"
+#include "changes/scan.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -36,14 +36,15 @@ static int by_size(const void *a, const void *b, void *changes)
 }
 
 /* Files only, and none that is empty: those are all alike.  What is hidden is compared with nothing,
- * or it would tell what is in it. */
+ * or it would tell what is in it; and what an apply left is nobody's origin. */
 static void choose(struct changes *changes, enum change_kind kind, struct candidates *out)
 {
     for (size_t i = 0; i < changes->len; i++) {
         const struct change *change = &changes->items[i];
         const struct side *side = kind == CHANGE_REMOVED ? &change->old : &change->new;
 
-        if (change->kind == kind && side->type == SIDE_FILE && side->size && !(change->flags & FLAG_HIDDEN))
+        if (change->kind == kind && side->type == SIDE_FILE && side->size && !(change->flags & FLAG_HIDDEN) &&
+            !leftover_is(name_of(change->path)))
             *array_add(out) = i;
     }
     if (out->len)

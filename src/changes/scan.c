@@ -39,6 +39,15 @@ bool scan_is_gone(int error)
     return error == ENOENT || error == ENOTDIR || error == ELOOP;
 }
 
+bool scan_is_closed(struct scan *scan, int error)
+{
+    if (scan_is_gone(error))
+        return false;
+    if (error != EACCES && error != EPERM && error != EXDEV) /* the last: it is a mount point by now */
+        scan->broken = error;
+    return true;
+}
+
 static int by_name(const void *a, const void *b)
 {
     return strcmp(((const struct entry *)a)->name, ((const struct entry *)b)->name);

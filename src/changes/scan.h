@@ -87,6 +87,7 @@ struct scan {
         size_t len, cap;
     } hidden;
     uint64_t entries, listed;
+    int broken;   /* errno, if a disk or so failed: then nothing can be told for sure */
     char *buffer; /* for contents */
 };
 
@@ -100,6 +101,10 @@ int scan_open_file(int dir, const char *path);
 
 /* Why a directory could not be opened: it is gone, or nothing of the kind.  Else it is only closed. */
 bool scan_is_gone(int error);
+
+/* After a call that failed.  True if what it was about is closed to us; what failed in an unusual way is
+ * noted in scan->broken. */
+bool scan_is_closed(struct scan *scan, int error);
 
 /* Reads a directory to its end.  More than `most` entries: *cut becomes true if given, else it is an
  * error.  -1 and errno, E2BIG for that error. */
@@ -147,6 +152,12 @@ void removed_below(struct scan *scan, const struct removal *removal);
 /* 1: the same bytes, 0: not, -1: one of them could not be read.  `budget`, unless NULL, is lessened by
  * what is read; at 0 the answer is -1. */
 int content_equal(struct scan *scan, int one, int other, uint64_t *budget);
+
+/* Where data begins at or behind `at`; a hole up to the end is `size`. */
+off_t content_data(int fd, off_t at, off_t size);
+
+/* As much of `len` bytes as there is; -1 and errno. */
+ssize_t content_read(int fd, off_t at, char *into, size_t len);
 
 /* Flags new names of a directory that some would take for another one in it. */
 void twins_flag(struct scan *scan, const struct job *job, int base, const struct entries *entries);

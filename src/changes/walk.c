@@ -43,7 +43,7 @@ static int one_directory(struct scan *scan, const struct job *job, visitor look)
         if (!*job->path)
             return error_sys(scan->err, "read the writable layer");
         visit.entries = NULL;
-        return scan_is_gone(errno) ? 0 : look(&visit);
+        return scan_is_closed(scan, errno) ? look(&visit) : 0;
     }
     scan->entries += entries.len;
     scan->out->looked_at += entries.len;
@@ -62,7 +62,8 @@ static int walk(struct scan *scan, visitor look)
         result = one_directory(scan, &job, look);
         job_free(&job);
     }
-    return result;
+    errno = scan->broken;
+    return scan->broken && result == 0 ? error_sys(scan->err, "read the writable layer") : result;
 }
 
 static int push(struct scan *scan, struct job *job)
@@ -74,6 +75,18 @@ static int push(struct scan *scan, struct job *job)
     }
     *array_add(&scan->jobs) = *job;
     return 0;
+}
+
+/* A mark that cannot be read is not the same as none. */
+static bool is_opaque(const struct visit *visit, const char *name)
+{
+    errno = 0;
+
+    bool opaque = mark_is_opaque(visit->scan->source->marks, visit->upper, name);
+
+    if (!opaque && errno && errno != ENODATA && errno != EOPNOTSUPP && errno != ERANGE)
+        (void)scan_is_closed(visit->scan, errno);
+    return opaque;
 }
 
 /* The directory `name` of the upper.  *moved: it shows another one than its place says. */
@@ -91,7 +104,7 @@ static struct job child_of(const struct visit *visit, const char *name, bool *mo
     };
 
     *moved = false;
-    if (mark_is_opaque(marks, visit->upper, name)) {
+    if (is_opaque(visit, name)) {
         child.opaque = true;
     } else if (mark_redirect(marks, visit->upper, name, job->opaque ? NULL : job->base, &target)) {
         *moved = job->opaque || !child.base || strcmp(child.base, target.data) != 0;
@@ -163,7 +176,7 @@ static bool find_old(const struct visit *visit, const char *name, struct stat *o
     }
     scan->out->looked_at++;
     if (fstatat(visit->base, name, old, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0) {
-        *flags |= scan_is_gone(errno) ? 0 : FLAG_UNREADABLE;
+        *flags |= scan_is_closed(scan, errno) ? FLAG_UNREADABLE : 0;
         return false;
     }
     if (S_ISCHR(old->st_mode) && old->st_rdev == makedev(0, 0)) /* a white-out, to the kernel */
@@ -275,8 +288,11 @@ static void visit_removed(struct visit *visit, struct entry *entry, bool only_co
     struct stat old;
     unsigned flags = 0;
 
-    if (!find_old(visit, entry->name, &old, &flags))
+    if (!find_old(visit, entry->name, &old, &flags)) {
+        if (flags & FLAG_UNREADABLE)
+            record(visit, entry, CHANGE_REMOVED, NULL, NULL)->flags |= FLAG_UNREADABLE;
         return;
+    }
     record(visit, entry, CHANGE_REMOVED, NULL, &old);
     if (S_ISDIR(old.st_mode))
         remove_below_entry(visit, entry, only_count);
@@ -388,7 +404,7 @@ static int visit_entry(struct visit *visit, struct entry *entry)
     struct stat new;
 
     if (fstatat(visit->upper, entry->name, &new, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0) {
-        if (!scan_is_gone(errno)) /* a directory that can be listed but not entered */
+        if (scan_is_closed(visit->scan, errno)) /* a directory that can be listed but not entered */
             record(visit, entry, CHANGE_ADDED, NULL, NULL)->flags |= FLAG_UNREADABLE;
         return 0;
     }
@@ -434,6 +450,8 @@ static int collect_changes(struct visit *visit)
     const struct job *job = visit->job;
     autoclose int base = job->base ? scan_open(scan->source->base, job->base, O_PATH | O_DIRECTORY) : -1;
 
+    if (base < 0 && job->base)
+        (void)scan_is_closed(scan, errno);
     if (!visit->entries) {
         visit_closed(visit);
         return 0;

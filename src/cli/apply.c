@@ -4,6 +4,7 @@
 #include "base/own.h"
 #include "base/text.h"
 #include "changes/apply.h"
+#include "changes/digest.h"
 #include "changes/patch.h"
 #include "cli/changed.h"
 #include "cli/commands.h"
@@ -17,6 +18,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 const struct option_row options_of_apply[] = {
@@ -40,6 +42,8 @@ const struct option_row options_of_apply[] = {
     { "commits", 0, NULL, "Bring commits home also where PATHs are named", OPTION_BOOL,
       offsetof(struct run_options, commits) },
     { "no-commits", 0, NULL, "Leave the commits", OPTION_BOOL, offsetof(struct run_options, no_commits) },
+    { "reviewed", 0, "DIGEST", "Refuse unless the changes are those that `cove diff` gave this digest for",
+      OPTION_STRING, offsetof(struct run_options, reviewed) },
     { "dry-run", 0, NULL, "Say what would be done, and do nothing", OPTION_BOOL,
       offsetof(struct run_options, dry_run) },
     { NULL },
@@ -50,20 +54,23 @@ struct consent {
     const struct changed *changed;
     const struct run_options *options;
     struct verdict *verdicts; /* one a change */
+    struct digest *contents;  /* likewise: what was judged */
     bool *taken;
     size_t ordinary, build, autorun;
 };
 
 static bool is_listed(const struct strings *paths, const char *path)
 {
-    for (size_t i = 0; i < paths->len; i++) {
-        const char *wanted = paths->items[i] + (text_starts(paths->items[i], "./") ? 2 : 0);
-        size_t len = strlen(wanted);
-
-        if (strncmp(path, wanted, len) == 0 && (path[len] == '\0' || path[len] == '/'))
+    for (size_t i = 0; i < paths->len; i++)
+        if (changed_is_below(path, paths->items[i]))
             return true;
-    }
     return false;
+}
+
+/* A file that was renamed leaves its old place. */
+static bool is_excluded(const struct strings *paths, const struct change *change)
+{
+    return is_listed(paths, change->path) || (change->from && is_listed(paths, change->from));
 }
 
 static bool ask_about(const struct change *change, const struct verdict *verdict)
@@ -83,14 +90,26 @@ static void classify_all(struct consent *consent)
     struct patch_source source = { consent->changed->upper, consent->changed->base };
     const struct changes *changes = &consent->changed->changes;
 
+    verdicts_of(&source, changes, consent->verdicts, consent->contents);
     for (size_t i = 0; i < changes->len; i++) {
-        struct verdict *verdict = &consent->verdicts[i];
+        const struct verdict *verdict = &consent->verdicts[i];
 
-        verdict_of(&source, changes, i, verdict);
         consent->ordinary += verdict->class == CLASSIFY_ORDINARY;
         consent->build += verdict->class == CLASSIFY_BUILD;
         consent->autorun += verdict->class == CLASSIFY_AUTORUN;
     }
+}
+
+static int check_reviewed(const struct consent *consent, struct error *err)
+{
+    const char *reviewed = consent->options->reviewed;
+    char digest[SHA256_TEXT];
+
+    digest_changes(&consent->changed->changes, consent->contents, digest);
+    if (!reviewed || strcmp(reviewed, digest) == 0)
+        return 0;
+    error_set(err, ERROR_REFUSED, "these are not the changes that were reviewed; their digest is %s", digest);
+    return error_hint(err, "look at them again: cove diff");
 }
 
 static bool agrees_to_all(const struct consent *consent)
@@ -116,7 +135,7 @@ static int decide(struct consent *consent, struct error *err)
     for (size_t i = 0; i < changes->len; i++) {
         const struct change *change = &changes->items[i];
 
-        if (is_listed(&options->exclude, change->path) || git_own_change(change) != GIT_NOT_OWN)
+        if (is_excluded(&options->exclude, change) || git_own_change(change) != GIT_NOT_OWN)
             continue;
         if (consent->verdicts[i].class == CLASSIFY_AUTORUN)
             consent->taken[i] = is_listed(&options->autorun, change->path) || options->dry_run ||
@@ -184,10 +203,15 @@ static bool tell(const struct consent *consent, const struct apply_result *resul
 
 static int open_tree(const struct changed *changed, const struct run_options *options, struct error *err)
 {
-    int fd = options->to ? open(options->to, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-                         : fcntl(changed->tree, F_DUPFD_CLOEXEC, 0);
+    autoclose int fd = options->to ? open(options->to, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+                                   : fcntl(changed->tree, F_DUPFD_CLOEXEC, 0);
 
-    return fd < 0 ? error_sys(err, "open %.200s", options->to ? options->to : "the workspace") : fd;
+    if (fd < 0)
+        return error_sys(err, "open %.200s", options->to ? options->to : "the workspace");
+    /* Two would take what the other one is just making for something left over. */
+    if (!options->dry_run && flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
+        return error_set(err, ERROR_REFUSED, "another cove apply is at work here; wait for its end");
+    return steal_fd(&fd);
 }
 
 /* 1 if the changes may be brought home; 0 if not, and it was said why. */
@@ -216,6 +240,7 @@ static int verify(const struct consent *consent, const struct apply *apply, stru
     return verified == VERIFIED_YES;
 }
 
+/* 1: what was to be verified was not, and nothing comes home. */
 static int bring_home(struct consent *consent, bool *out_clean, struct error *err)
 {
     const struct changed *changed = consent->changed;
@@ -224,25 +249,26 @@ static int bring_home(struct consent *consent, bool *out_clean, struct error *er
     struct apply apply = { .upper = changed->upper,
                            .tree = tree,
                            .since = changed->kept->record.created,
+                           .contents = consent->contents,
                            .only_look = consent->options->dry_run };
 
     if (tree < 0)
         return -1;
     classify_all(consent);
-    if (decide(consent, err) < 0)
+    if (check_reviewed(consent, err) < 0 || decide(consent, err) < 0)
         return -1;
     if (consent->options->verify) {
         int verified = verify(consent, &apply, results, err);
 
-        *out_clean = false;
         if (verified <= 0)
-            return verified;
+            return verified < 0 ? -1 : 1;
     }
-    if (apply_changes(&apply, &changed->changes, is_taken, consent, results, err) < 0)
-        return -1;
+
+    int written = apply_changes(&apply, &changed->changes, is_taken, consent, results, err);
+
     refuse_own(consent, results);
     *out_clean = tell(consent, results);
-    return 0;
+    return written;
 }
 
 int cli_apply(const struct command *command, int argc, char **argv)
@@ -263,11 +289,14 @@ int cli_apply(const struct command *command, int argc, char **argv)
 
     autofree struct verdict *verdicts = memory_zero((changed.changes.len + 1) * sizeof *verdicts);
     autofree bool *taken = memory_zero((changed.changes.len + 1) * sizeof *taken);
+    autofree struct digest *contents = memory_zero((changed.changes.len + 1) * sizeof *contents);
     struct consent consent = {
-        .changed = &changed, .options = &options.run, .verdicts = verdicts, .taken = taken
+        .changed = &changed, .options = &options.run, .verdicts = verdicts, .contents = contents, .taken = taken
     };
 
-    if (bring_home(&consent, &clean, &err) < 0 || commits_apply(&changed, &options.run, &clean, &err) < 0)
+    int brought = bring_home(&consent, &clean, &err);
+
+    if (brought < 0 || (brought == 0 && commits_apply(&changed, &options.run, &clean, &err) < 0))
         return say_error(&err);
-    return clean ? 0 : 1;
+    return brought == 0 && clean ? 0 : 1;
 }

@@ -148,7 +148,7 @@ static int scan(struct changed *changed, struct error *err)
     struct changes_source source = { .upper = changed->upper,
                                      .base = changed->base,
                                      .marks = record->shifted ? CHANGES_MARKS_TRUSTED : CHANGES_MARKS_USER,
-                                     .inside = layer->target,
+                                     .inside = layer->source, /* a link that comes home leads from there */
                                      .hide = &layer->hide,
                                      .since = copied ? (struct timespec){ 0 } : record->created,
                                      .shift = record->shifted ? (uid_t)record->base : 0 };
@@ -172,14 +172,15 @@ static const struct kept *choose(const struct which *which, const struct strings
     return kept ? kept : which_sandbox(which, NULL, err);
 }
 
-/* "a/b" below "a": the workspace's own names are what counts. */
-static bool is_below(const char *path, const char *wanted)
+bool changed_is_below(const char *path, const char *wanted)
 {
+    wanted += text_starts(wanted, "./") ? 2 : 0;
+
     size_t len = strlen(wanted);
 
     while (len > 0 && wanted[len - 1] == '/')
         len--;
-    return strncmp(path, wanted, len) == 0 && (path[len] == '\0' || path[len] == '/');
+    return len && strncmp(path, wanted, len) == 0 && (path[len] == '\0' || path[len] == '/');
 }
 
 static bool is_wanted(const struct change *change, const struct strings *words, size_t first)
@@ -187,9 +188,8 @@ static bool is_wanted(const struct change *change, const struct strings *words, 
     for (size_t i = first; i < words->len; i++) {
         const char *wanted = words->items[i];
 
-        wanted += text_starts(wanted, "./") ? 2 : 0;
-        if (strcmp(wanted, ".") == 0 || is_below(change->path, wanted) ||
-            (change->from && is_below(change->from, wanted)))
+        if (strcmp(wanted, ".") == 0 || strcmp(wanted, "./") == 0 || changed_is_below(change->path, wanted) ||
+            (change->from && changed_is_below(change->from, wanted)))
             return true;
     }
     return first >= words->len;
@@ -226,4 +226,12 @@ int changed_read(const struct strings *words, struct changed *out, struct error 
     out->all = first >= words->len;
     keep_wanted(out, words, first);
     return 0;
+}
+
+void changed_digest(const struct changed *changed, char out[SHA256_TEXT])
+{
+    autofree struct digest *contents = memory_zero((changed->changes.len + 1) * sizeof *contents);
+
+    digest_contents(changed->upper, &changed->changes, contents);
+    digest_changes(&changed->changes, contents, out);
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "changes/changes.h"
+#include "changes/digest.h"
 #include "cli/which.h"
 
 struct text;
@@ -24,6 +25,12 @@ struct changed {
  * words are paths. */
 int changed_read(const struct strings *words, struct changed *out, struct error *err);
 void changed_free(struct changed *changed);
+
+/* True for "a" and "a/b" below "a", "a/" and "./a": the workspace's own names are what counts. */
+bool changed_is_below(const char *path, const char *wanted);
+
+/* Of all that was read (changes/digest.h): for `cove apply --reviewed`. */
+void changed_digest(const struct changed *changed, char out[SHA256_TEXT]);
 
 /* "file", "link", "directory", "special file"; "added", "changed" ...: as JSON and people have it. */
 const char *changed_kind_name(enum change_kind kind);

@@ -46,6 +46,17 @@ static void put(const struct text *text)
     fputs(text_string(&shown), stdout);
 }
 
+/* For people, who read it on a terminal; a patch in a file stays one. */
+static void print_digest(const struct changed *changed)
+{
+    char digest[SHA256_TEXT];
+
+    if (!isatty(STDOUT_FILENO))
+        return;
+    changed_digest(changed, digest);
+    printf("# to bring home exactly this: cove apply --reviewed %s\n", digest);
+}
+
 static void print_patch(const struct changed *changed)
 {
     struct patch_source source = { changed->upper, changed->base };
@@ -62,6 +73,7 @@ static void print_patch(const struct changed *changed)
         patch_add(&source, change, &text);
         put(&text);
     }
+    print_digest(changed);
 }
 
 static void print_stat(const struct changed *changed)
@@ -124,6 +136,10 @@ static void print_json(const struct changed *changed)
     autonode struct node root = { .kind = NODE_MAP };
     autotext struct text out = TEXT_NONE;
 
+    char digest[SHA256_TEXT];
+
+    changed_digest(changed, digest);
+    node_add(&root, "digest", NODE_STRING, digest);
     node_add(&root, "id", NODE_STRING, changed->kept->id);
     node_add(&root, "workspace", NODE_STRING, changed->kept->record.workspace);
     struct node *list = node_add(&root, "changes", NODE_LIST, NULL);

@@ -1,9 +1,9 @@
 /* Declared outputs as a tar.  Every file is read twice: for the manifest, which comes first, and for the
  * archive; if the second time has another digest, there is no archive. */
 
-#include "base/digest.h"
 #include "base/error.h"
 #include "base/own.h"
+#include "base/sha256.h"
 #include "base/text.h"
 #include "changes/tar.h"
 #include "cli/changed.h"
@@ -27,7 +27,7 @@ enum { CHUNK = 128 << 10 };
 
 struct output {
     const struct change *change;
-    char digest[DIGEST_TEXT]; /* of a file */
+    unsigned char sha256[SHA256_BYTES]; /* of a file */
     uint64_t size;
 };
 
@@ -129,17 +129,17 @@ static int pass_on(const struct changed *changed, const char *path, char *buffer
                    struct error *err)
 {
     autoclose int fd = open_file(changed, path, err);
-    struct digest *digest = fd < 0 ? NULL : digest_new();
+    struct sha256 *sha256 = fd < 0 ? NULL : sha256_new();
     ssize_t got = -1;
 
     seen->size = 0;
     while (fd >= 0 && (got = read(fd, buffer, CHUNK)) > 0) {
-        digest_add(digest, buffer, (size_t)got);
+        sha256_add(sha256, buffer, (size_t)got);
         seen->size += (uint64_t)got;
         if (to >= 0 && put(to, buffer, (size_t)got, err) < 0)
             break;
     }
-    digest_end(digest, seen->digest);
+    sha256_end(sha256, seen->sha256);
     if (fd < 0 || got > 0)
         return -1;
     return got < 0 ? error_sys(err, "read %.200s of the sandbox", path) : 0;
@@ -179,6 +179,8 @@ static void add_removed(const struct changed *changed, const struct strings *exc
 static void write_manifest(const struct changed *changed, const struct outputs *outputs,
                            const struct strings *exclude, struct text *out)
 {
+    char sha256[SHA256_TEXT];
+
     text_add(out, "{\"format\":1,\"sandbox\":");
     text_add_json(out, changed->kept->id);
     text_add(out, ",\"members\":[");
@@ -190,8 +192,10 @@ static void write_manifest(const struct changed *changed, const struct outputs *
         text_add_json(out, output->change->path);
         text_addf(out, ",\"type\":\"%s\",\"mode\":\"%04o\"", changed_side_name(new->type),
                   (unsigned)(new->mode & 0777));
-        if (new->type == SIDE_FILE)
-            text_addf(out, ",\"size\":%" PRIu64 ",\"sha256\":\"%s\"", output->size, output->digest);
+        if (new->type == SIDE_FILE) {
+            sha256_text(output->sha256, sha256);
+            text_addf(out, ",\"size\":%" PRIu64 ",\"sha256\":\"%s\"", output->size, sha256);
+        }
         if (new->type == SIDE_LINK) {
             text_add(out, ",\"target\":");
             text_add_json(out, new->target);
@@ -248,7 +252,7 @@ static int put_output(const struct changed *changed, const struct output *output
         return 0;
     if (pass_on(changed, member.path, buffer, to, &again, err) < 0)
         return -1;
-    if (again.size != output->size || strcmp(again.digest, output->digest) != 0)
+    if (again.size != output->size || memcmp(again.sha256, output->sha256, sizeof again.sha256) != 0)
         return error_set(err, ERROR_REFUSED, "%.200s changed while it was exported", member.path);
     return put_padding(to, output->size, err);
 }

@@ -53,6 +53,7 @@ struct run_options {
     const char *to;         /* a directory; NULL: the workspace itself */
     const char *verify;     /* a command for sh -c; NULL: none */
     const char *timeout;    /* a duration, as it was written; NULL: none */
+    const char *reviewed;   /* a digest; NULL: not said */
     struct strings labels;  /* KEY or KEY=VALUE */
     struct strings autorun; /* paths */
     struct strings exclude; /* paths */

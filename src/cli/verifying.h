@@ -8,7 +8,8 @@ struct changed;
  * command that judges them there, in a sandbox of its own. */
 struct verifying {
     const struct changed *changed;
-    struct apply apply;   /* as it will be carried out */
+    struct apply
+        apply; /* as it will be carried out; its `contents` say what is verified, and what comes home */
     apply_wanted *wanted; /* which changes were chosen */
     void *owner;
     const char *command; /* for sh -c */

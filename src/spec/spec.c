@@ -1,6 +1,6 @@
 #include "spec/spec.h"
 
-#include "base/digest.h"
+#include "base/sha256.h"
 #include "base/text.h"
 #include "spec/fields.h"
 #include "spec/node.h"
@@ -26,9 +26,11 @@ void spec_json(const struct spec *spec, struct text *out)
 void spec_hash(const struct spec *spec, char out[65])
 {
     autotext struct text json = TEXT_NONE;
-    struct digest *digest = digest_new();
+    unsigned char bytes[SHA256_BYTES];
+    struct sha256 *sha256 = sha256_new();
 
     spec_json(spec, &json);
-    digest_add(digest, json.data, json.len);
-    digest_end(digest, out);
+    sha256_add(sha256, json.data, json.len);
+    sha256_end(sha256, bytes);
+    sha256_text(bytes, out);
 }

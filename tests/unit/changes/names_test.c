@@ -95,7 +95,7 @@ static void links_are_judged_by_their_text(void **state)
         { "l", "a", LINK_INSIDE },
         { "l", ".", LINK_INSIDE },
         { "l", "..", LINK_OUT },
-        { "l", "a/..", LINK_INSIDE },
+        { "l", "a/..", LINK_OUT }, /* a may be a link */
         { "l", "a/../..", LINK_OUT },
         { "l", "../tree/a", LINK_OUT },
         { "d/l", "..", LINK_INSIDE },
@@ -115,7 +115,7 @@ static void links_are_judged_by_their_text(void **state)
         { "l", "/work/tree/..", LINK_OUT },
         { "l", "/work/tree/a/../../b", LINK_OUT },
         { "l", "/work/../work/tree", LINK_OUT },
-        { "l", "/work/tree/a/..", LINK_ABSOLUTE },
+        { "l", "/work/tree/a/..", LINK_OUT },
     };
 
     (void)state;

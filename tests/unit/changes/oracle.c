@@ -148,6 +148,36 @@ static void rename_directories(const struct changes *changes, struct tree *tree)
     tree->len = kept;
 }
 
+/* Content may have any bytes in it. */
+static uint64_t sum_of(const struct node *node)
+{
+    uint64_t sum = 0;
+
+    for (off_t i = 0; i < node->size; i++)
+        sum = sum * 31 + (unsigned char)node->content[i];
+    return sum;
+}
+
+char *oracle_listing(const struct world *world, const char *top)
+{
+    struct tree tree = { 0 };
+    autostrings struct strings lines = STRINGS_NONE;
+    struct text all = TEXT_NONE;
+
+    read_tree(openat(world->scratch->dir, top, O_RDONLY | O_DIRECTORY | O_CLOEXEC), "", &tree);
+    for (size_t i = 0; i < tree.len; i++) {
+        const struct node *node = &tree.items[i];
+
+        strings_take(&lines, text_format("%s %o %" PRIu64 " %" PRIx64 " %s", node->path, node->mode,
+                                         (uint64_t)node->size, sum_of(node), node->content));
+    }
+    tree_free(&tree);
+    strings_sort(&lines);
+    for (size_t i = 0; i < lines.len; i++)
+        text_addf(&all, "%s\n", lines.items[i]);
+    return text_steal(&all);
+}
+
 static const struct node *find(const struct tree *tree, const char *path)
 {
     for (size_t i = 0; i < tree->len; i++)
@@ -191,7 +221,8 @@ static void compare(const struct tree *base, const struct tree *merged, struct s
             add_line(lines, 'A', new->path, NULL, new);
         else if (letter(old->mode) != letter(new->mode))
             add_line(lines, 'T', new->path, old, new);
-        else if (old->size != new->size || strcmp(old->content, new->content) != 0)
+        else if (old->size != new->size || memcmp(old->content, new->content, (size_t) new->size) != 0 ||
+                 strcmp(old->content, new->content) != 0)
             add_line(lines, 'C', new->path, old, new);
         else if (old->mode != new->mode)
             add_line(lines, 'M', new->path, old, new);

@@ -1,7 +1,10 @@
 /* Real overlays, as an ordinary user in a user namespace ("user") or as root ("root"), against a
  * comparison of the whole trees. */
 
+#include "base/memory.h"
 #include "base/own.h"
+#include "changes/apply.h"
+#include "changes/digest.h"
 #include "tests/support/unit.h"
 #include "tests/support/unit_scratch.h"
 #include "tests/unit/changes/oracle.h"
@@ -13,13 +16,16 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 
 enum { SOMEBODY = 54321 };
 
 static bool as_root;
+static const char *redirects = "on"; /* what a renamed directory becomes, if root may choose */
 
 /* --- an overlay in a scratch directory -------------------------------------------------------- */
 
@@ -58,9 +64,10 @@ static void enter_namespaces(void)
 
 static void start(struct world *world, const char *mask)
 {
-    autofree char *options = text_format("%slowerdir=%s%sbase,upperdir=upper,workdir=work,volatile%s",
-                                         as_root ? "" : "userxattr,", mask ? mask : "", mask ? ":" : "",
-                                         as_root ? ",redirect_dir=on,index=off,metacopy=off" : "");
+    autofree char *more = text_format(",redirect_dir=%s,index=off,metacopy=off", redirects);
+    autofree char *options =
+        text_format("%slowerdir=%s%sbase,upperdir=upper,workdir=work,volatile%s", as_root ? "" : "userxattr,",
+                    mask ? mask : "", mask ? ":" : "", as_root ? more : "");
 
     assert_int_equal(chdir(world->scratch->path), 0);
     if (mount("overlay", "merged", "overlay", 0, options) < 0)
@@ -258,6 +265,22 @@ static void remove_all(const char *path)
     nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
+static void put_by_memory(const char *path, char byte)
+{
+    autoclose int fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    struct stat status;
+
+    if (fd < 0 || fstat(fd, &status) < 0 || !S_ISREG(status.st_mode) || !status.st_size)
+        return;
+
+    char *memory = mmap(NULL, (size_t)status.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+    if (memory == MAP_FAILED)
+        return;
+    memory[0] = byte;
+    munmap(memory, (size_t)status.st_size);
+}
+
 /* Whatever fails, fails: as it would inside. */
 static void act(struct dice *dice)
 {
@@ -270,7 +293,7 @@ static void act(struct dice *dice)
 
     some_path(dice, path);
     some_path(dice, other);
-    switch (roll(dice, 16)) {
+    switch (roll(dice, 19)) {
     case 0:
     case 1:
         put(path, content, O_CREAT | O_TRUNC);
@@ -309,6 +332,15 @@ static void act(struct dice *dice)
     case 14:
         failed = symlink(content, path);
         break;
+    case 15:
+        failed = truncate(path, 3 * 4096);
+        break;
+    case 16:
+        put_by_memory(path, *content);
+        break;
+    case 17:
+        failed = setxattr(path, "user.note", content, strlen(content), 0);
+        break;
     default:
         failed = link(path, other);
         break;
@@ -316,36 +348,103 @@ static void act(struct dice *dice)
     (void)failed;
 }
 
-static void any_sequence_is_told(void **state)
+/* A base, and what was done to it, by chance. */
+static struct world *some_world(unsigned seed)
+{
+    struct dice dice = { 0x9e3779b97f4a7c15u * seed };
+    void *made = NULL;
+
+    assert_int_equal(overlay_setup(&made), 0);
+
+    struct world *world = made;
+
+    assert_int_equal(chdir(unit_scratch_path(world->scratch, "base")), 0);
+    for (unsigned i = 0; i < 60; i++)
+        act(&dice);
+    world_tick(world);
+    start(world, NULL);
+    assert_int_equal(chdir("merged"), 0);
+    for (unsigned i = roll(&dice, 40); i; i--)
+        act(&dice);
+    world_scan(world);
+    return world;
+}
+
+static void for_each_seed(void (*check)(struct world *world, const char *what))
 {
     unsigned seeds = getenv("COVE_SEEDS") ? (unsigned)strtoul(getenv("COVE_SEEDS"), NULL, 10) : 300;
     unsigned first = getenv("COVE_SEED") ? (unsigned)strtoul(getenv("COVE_SEED"), NULL, 10) : 1;
 
-    (void)state;
     for (unsigned seed = first; seed < first + seeds; seed++) {
         autofree char *what = text_format("COVE_SEED=%u", seed);
-        struct dice dice = { 0x9e3779b97f4a7c15u * seed };
-        void *made = NULL;
+        void *world = some_world(seed);
 
-        assert_int_equal(overlay_setup(&made), 0);
-
-        struct world *world = made;
-
-        assert_int_equal(chdir(unit_scratch_path(world->scratch, "base")), 0);
-        for (unsigned i = 0; i < 60; i++)
-            act(&dice);
-        world_tick(world);
-        start(world, NULL);
-        assert_int_equal(chdir("merged"), 0);
-        for (unsigned i = roll(&dice, 40); i; i--)
-            act(&dice);
-        world_scan(world);
-        oracle_check(world, what);
-        for (size_t i = 0; i < world->changes.len; i++)
-            if (world->changes.items[i].flags & (FLAG_BASE_CHANGED | FLAG_UNREADABLE))
-                fail_msg("%s: %s: the owner did nothing", what, world->changes.items[i].path);
-        overlay_teardown(&made);
+        check(world, what);
+        overlay_teardown(&world);
     }
+}
+
+static void check_told(struct world *world, const char *what)
+{
+    oracle_check(world, what);
+    for (size_t i = 0; i < world->changes.len; i++)
+        if (world->changes.items[i].flags & (FLAG_BASE_CHANGED | FLAG_UNREADABLE))
+            fail_msg("%s: %s: the owner did nothing", what, world->changes.items[i].path);
+}
+
+static void any_sequence_is_told(void **state)
+{
+    (void)state;
+    for_each_seed(check_told);
+}
+
+static bool everything(void *owner, const struct change *change)
+{
+    (void)owner;
+    (void)change;
+    return true;
+}
+
+static void apply_all(struct world *world, const char *what)
+{
+    autofree struct apply_result *results = memory_zero((world->changes.len + 1) * sizeof *results);
+    autofree struct digest *contents = memory_zero((world->changes.len + 1) * sizeof *contents);
+    autoclose int tree = openat(world->scratch->dir, "base", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct apply apply = {
+        .upper = world->source.upper, .tree = tree, .since = world->source.since, .contents = contents
+    };
+
+    digest_contents(world->source.upper, &world->changes, contents);
+    if (apply_changes(&apply, &world->changes, everything, NULL, results, &world->err) < 0)
+        fail_msg("%s: %s", what, world->err.text);
+    for (size_t i = 0; i < world->changes.len; i++)
+        if (results[i].outcome > APPLY_SAME)
+            fail_msg("%s: %s: %s", what, world->changes.items[i].path, results[i].why.text);
+}
+
+static void check_comes_home(struct world *world, const char *what)
+{
+    autofree char *inside = oracle_listing(world, "merged");
+
+    assert_int_equal(chdir("/"), 0);
+    assert_int_equal(umount2(unit_scratch_path(world->scratch, "merged"), MNT_DETACH), 0);
+    apply_all(world, what);
+
+    autofree char *home = oracle_listing(world, "base");
+
+    if (strcmp(inside, home) != 0)
+        fail_msg("%s: inside\n%shome\n%s", what, inside, home);
+    world_scan(world);
+    if (world->changes.len)
+        fail_msg("%s: still a difference at %s", what, world->changes.items[0].path);
+}
+
+static void any_sequence_comes_home(void **state)
+{
+    (void)state;
+    redirects = "nofollow"; /* as sandboxes have it */
+    for_each_seed(check_comes_home);
+    redirects = "on";
 }
 
 int main(int argc, char **argv)
@@ -364,6 +463,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(who_removed_the_original_is_known, overlay_setup, overlay_teardown),
         cmocka_unit_test_setup_teardown(a_command_cannot_forge_marks, overlay_setup, overlay_teardown),
         cmocka_unit_test(any_sequence_is_told),
+        cmocka_unit_test(any_sequence_comes_home),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
