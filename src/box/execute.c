@@ -754,6 +754,18 @@ static bool left_out(const struct plan *plan, const struct step *step)
 }
 #endif
 
+static int adopt_cover(struct executor *x, const struct step *step)
+{
+    if (step->kind != STEP_PROTECT && step->kind != STEP_COVER)
+        return 0;
+
+    autoclose int covered = open_below(x, step);
+
+    if (covered < 0)
+        return may_be_missing(step) ? 0 : -1;
+    return remember_id(x, sys_mount_id(covered, ""), step->flags);
+}
+
 /* Takes the mounter's mounts into the comparison. */
 static int adopt(struct executor *x, struct error *err)
 {
@@ -766,13 +778,8 @@ static int adopt(struct executor *x, struct error *err)
             continue;
         if (step->kind == STEP_READONLY && expect_readonly(x, step) < 0)
             return error_sys(err, "look at %s", step->target);
-        if (step->kind == STEP_PROTECT || step->kind == STEP_COVER) {
-            autoclose int covered = open_below(x, step);
-
-            if (remember_id(x, covered < 0 ? 0 : sys_mount_id(covered, ""), step->flags) < 0 &&
-                !may_be_missing(step))
-                return error_sys(err, "look at %s", step->target);
-        }
+        if (adopt_cover(x, step) < 0)
+            return error_sys(err, "look at %s", step->target);
         if (mounted && remember(x, step->target, step->flags) < 0 && !may_be_missing(step))
             return error_sys(err, "look at %s", step->target);
     }

@@ -144,13 +144,14 @@ static int scan(struct changed *changed, struct error *err)
         return -1;
 
     bool copied = record_is_on_copy(record, layer);
+    struct timespec never = { 0 };
 
     struct changes_source source = { .upper = changed->upper,
                                      .base = changed->base,
                                      .marks = record->shifted ? CHANGES_MARKS_TRUSTED : CHANGES_MARKS_USER,
                                      .inside = layer->source, /* a link that comes home leads from there */
                                      .hide = &layer->hide,
-                                     .since = copied ? (struct timespec){ 0 } : record->created,
+                                     .since = copied ? never : record->created,
                                      .shift = record->shifted ? (uid_t)record->base : 0 };
 
     if (changes_scan(&source, &changed->changes, err) < 0)
