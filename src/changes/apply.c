@@ -236,7 +236,9 @@ static void close_directory(const struct apply *apply, const struct change *chan
     struct task task = { .apply = apply, .change = change, .result = result };
     autoclose int parent = open_parent(apply, change->path, &task);
 
-    if (parent >= 0 && look(&task) == 0)
+    if (parent < 0)
+        (void)place_failed(&task, "open the directory it lies in");
+    else if (look(&task) == 0)
         (void)place_mode(&task, false);
 }
 
