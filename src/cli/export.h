@@ -2,9 +2,14 @@
 
 #include "cli/options.h"
 
+struct changed;
 struct command;
+struct error;
 
-/* cove export: what a sandbox made, as files. */
 extern const struct option_row options_of_export[];
 
+/* `cove export`: what a sandbox made, as files to pass on. */
 int cli_export(const struct command *command, int argc, char **argv);
+
+/* export_patch.c: the commits of a sandbox as mails. */
+int export_patch(const struct changed *changed, const struct run_options *options, struct error *err);
