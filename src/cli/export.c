@@ -1,9 +1,9 @@
 #include "cli/export.h"
 
 #include "base/error.h"
+#include "cli/changed.h"
 #include "cli/commands.h"
 #include "cli/say.h"
-#include "cli/which.h"
 
 #include <stddef.h>
 
@@ -21,6 +21,7 @@ const struct option_row options_of_export[] = {
 int cli_export(const struct command *command, int argc, char **argv)
 {
     autooptions struct options options = OPTIONS_NONE;
+    autochanged struct changed changed = CHANGED_NONE;
     struct error err = { 0 };
 
     if (options_parse(command, argc, argv, &options, &err) < 0)
@@ -29,8 +30,10 @@ int cli_export(const struct command *command, int argc, char **argv)
         say_help(command);
         return 0;
     }
+    if (changed_read(&options.words, &changed, &err) < 0)
+        return which_error(&err);
 
-    int result = (options.run.patch ? export_mails : export_tar)(&options.words, &options.run, &err);
+    int result = (options.run.patch ? export_patch : export_tar)(&changed, &options.run, &err);
 
     return result < 0 ? which_error(&err) : result;
 }

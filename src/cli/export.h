@@ -2,6 +2,7 @@
 
 #include "cli/options.h"
 
+struct changed;
 struct command;
 struct error;
 
@@ -11,7 +12,7 @@ extern const struct option_row options_of_export[];
 int cli_export(const struct command *command, int argc, char **argv);
 
 /* export_tar.c: 0 if the archive was written, 1 if something cannot be part of it and was named. */
-int export_tar(const struct strings *words, const struct run_options *options, struct error *err);
+int export_tar(const struct changed *changed, const struct run_options *options, struct error *err);
 
-/* export_mails.c */
-int export_mails(const struct strings *words, const struct run_options *options, struct error *err);
+/* export_patch.c: the commits of a sandbox as mails. */
+int export_patch(const struct changed *changed, const struct run_options *options, struct error *err);

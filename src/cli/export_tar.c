@@ -306,7 +306,7 @@ static int put_somewhere(const struct changed *changed, const struct outputs *ou
     return put_archive(changed, outputs, &options->exclude, STDOUT_FILENO, err);
 }
 
-static int export_files(const struct changed *changed, const struct run_options *options, struct error *err)
+int export_tar(const struct changed *changed, const struct run_options *options, struct error *err)
 {
     autofree char *buffer = memory_zero(CHUNK);
     struct outputs outputs = { .buffer = buffer };
@@ -320,11 +320,4 @@ static int export_files(const struct changed *changed, const struct run_options 
         result = put_somewhere(changed, &outputs, options, err);
     free(outputs.items);
     return result;
-}
-
-int export_tar(const struct strings *words, const struct run_options *options, struct error *err)
-{
-    autochanged struct changed changed = CHANGED_NONE;
-
-    return changed_read(words, &changed, err) < 0 ? -1 : export_files(&changed, options, err);
 }

@@ -1,8 +1,10 @@
 #include "cli/verifying.h"
 
+#include "base/memory.h"
 #include "base/own.h"
 #include "base/text.h"
 #include "box/tree.h"
+#include "changes/digest.h"
 #include "changes/fingerprint.h"
 #include "cli/changed.h"
 #include "cli/copying.h"
@@ -82,6 +84,22 @@ static int judge(const struct verifying *verifying, const char *tree, enum verif
     return 0;
 }
 
+/* While the command ran, what it judged must have stayed as it was. */
+static const char *what_changed(const struct verifying *verifying, uint64_t before, uint64_t after)
+{
+    const struct changes *changes = &verifying->changed->changes;
+    autofree struct digest *now = memory_zero((changes->len + 1) * sizeof *now);
+
+    if (before != after)
+        return "the workspace";
+    digest_contents(verifying->apply.upper, changes, now);
+    for (size_t i = 0; i < changes->len; i++)
+        if (verifying->wanted(verifying->owner, &changes->items[i]) &&
+            !digest_equal(&now[i], &verifying->apply.contents[i]))
+            return "the sandbox";
+    return NULL;
+}
+
 static int verify_in(const struct verifying *verifying, const char *state, const struct sandbox_dir *dir,
                      struct apply_result *results, enum verified *out, struct error *err)
 {
@@ -96,11 +114,13 @@ static int verify_in(const struct verifying *verifying, const char *state, const
         return 0;
     if (judge(verifying, tree, out, err) < 0 || fingerprint_tree(verifying->apply.tree, &after, err) < 0)
         return -1;
-    if (*out == VERIFIED_YES && before != after) {
+
+    const char *changed = *out == VERIFIED_YES ? what_changed(verifying, before, after) : NULL;
+
+    if (changed) {
         *out = VERIFIED_NO;
-        error_set(
-            err, ERROR_REFUSED,
-            "nothing was brought home: the workspace changed while the changes were verified; start again");
+        error_set(err, ERROR_REFUSED,
+                  "nothing was brought home: %s changed while the changes were verified; start again", changed);
     }
     return 0;
 }

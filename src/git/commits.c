@@ -267,8 +267,10 @@ static char *read_output(int fd, struct error *err)
 {
     struct stat status;
 
-    if (fstat(fd, &status) < 0)
-        return error_sys(err, "read what git found"), NULL;
+    if (fstat(fd, &status) < 0) {
+        error_sys(err, "read what git found");
+        return NULL;
+    }
 
     autofree char *bytes = memory_zero((size_t)status.st_size + 1);
     size_t len = 0;
@@ -277,7 +279,8 @@ static char *read_output(int fd, struct error *err)
                       (got = pread(fd, bytes + len, (size_t)status.st_size - len, (off_t)len)) > 0;)
         len += (size_t)got;
     for (size_t i = 0; i < len; i++)
-        bytes[i] = bytes[i] ? bytes[i] : ' ';
+        if (!bytes[i])
+            bytes[i] = ' ';
     return steal_ptr(&bytes);
 }
 

@@ -40,7 +40,8 @@ class WarmPlace(harness.Place):
             self.cove("run", "--rm", "--", "true", env={"COVE_HOME": str(WarmPlace.shared / "state")})
         if (WarmPlace.shared / "state/images").exists():
             self.state.mkdir(mode=0o700)
-            subprocess.run(["cp", "-al", WarmPlace.shared / "state/images", self.state], check=True)
+            same = self.state.stat().st_dev == WarmPlace.shared.stat().st_dev
+            subprocess.run(["cp", "-al" if same else "-a", WarmPlace.shared / "state/images", self.state], check=True)
 
 
 def cold(place):

@@ -1,12 +1,10 @@
-/* `cove export --patch`: the commits that were made in a sandbox, as mails. */
-
 #include "cli/export.h"
 
 #include "base/error.h"
 #include "base/own.h"
 #include "base/text.h"
+#include "cli/changed.h"
 #include "cli/say.h"
-#include "cli/which.h"
 #include "git/commits.h"
 
 #include <errno.h>
@@ -112,8 +110,13 @@ static int read_frame(struct mailbox *box, char hash[HASH_MAX + 1], size_t *size
 
     if (got == 0)
         return 0;
-    if (!newline || fstat(box->in, &status) < 0 || sscanf(line, "%64[0-9a-f] %zu", hash, size) != 2)
+    size_t digits = strspn(line, "0123456789abcdef");
+
+    if (!newline || fstat(box->in, &status) < 0 || digits > HASH_MAX || line[digits] != ' ')
         return error_set(err, ERROR_SYSTEM, "what git wrote is no series of mails");
+    memcpy(hash, line, digits);
+    hash[digits] = '\0';
+    *size = strtoull(line + digits, NULL, 10);
     box->at += newline - line + 1;
     if (*size > (size_t)(status.st_size - box->at))
         return error_set(err, ERROR_SYSTEM, "what git wrote is cut off");
@@ -122,8 +125,8 @@ static int read_frame(struct mailbox *box, char hash[HASH_MAX + 1], size_t *size
 
 static int write_mails(struct mailbox *box, struct error *err)
 {
-    char hash[HASH_MAX + 1];
-    size_t size;
+    char hash[HASH_MAX + 1] = "";
+    size_t size = 0;
 
     for (int more; (more = read_frame(box, hash, &size, err)) != 0; box->number++)
         if (more < 0 || write_mail(box, hash, size, err) < 0)
@@ -151,7 +154,8 @@ static int open_for_branch(int output, const struct branch *branch, bool alone, 
     if (output < 0 || alone)
         return output < 0 ? -1 : fcntl(output, F_DUPFD_CLOEXEC, 0);
     for (char *at = name; *at; at++)
-        *at = *at == '/' ? '-' : *at;
+        if (*at == '/')
+            *at = '-';
     if (mkdirat(output, name, 0777) < 0 && errno != EEXIST)
         return error_sys(err, "make %s", name);
 
@@ -172,16 +176,15 @@ static int export_branch(struct commits *commits, const struct branch *branch, i
     return write_mails(&(struct mailbox){ .branch = branch, .in = in, .dir = dir, .number = 1 }, err);
 }
 
-static int export_patches(const struct which *which, const struct kept *kept, const struct run_options *options,
-                          struct error *err)
+int export_patch(const struct changed *changed, const struct run_options *options, struct error *err)
 {
-    autoclose int dir = kept_open(&which->all, kept, err), output = -1;
+    const struct which *which = &changed->which;
+    autoclose int dir = kept_open(&which->all, changed->kept, err), output = -1;
     autocommits struct commits commits = COMMITS_NONE;
 
-    if (dir < 0 || commits_find(&which->host, dir, &kept->record, &commits, err) < 0)
+    if (dir < 0 || commits_find(&which->host, dir, &changed->kept->record, &commits, err) < 0)
         return -1;
-    if (options->output && strcmp(options->output, "-") != 0 &&
-        (output = open_output(options->output, err)) < 0)
+    if (options->output && (output = open_output(options->output, err)) < 0)
         return -1;
     for (size_t i = 0; i < commits.branches.len; i++)
         if (export_branch(&commits, &commits.branches.items[i], output, err) < 0)
@@ -189,20 +192,4 @@ static int export_patches(const struct which *which, const struct kept *kept, co
     if (!commits.branches.len)
         say_warning("the sandbox has no commit that you do not have");
     return 0;
-}
-
-int export_mails(const struct strings *words, const struct run_options *options, struct error *err)
-{
-    autowhich struct which which = WHICH_NONE;
-
-    if (which_read(&which, err) < 0)
-        return -1;
-
-    const struct kept *kept = which_sandbox(&which, words->len ? words->items[0] : NULL, err);
-
-    if (!kept)
-        return -1;
-    if (kept->state == KEPT_RUNNING)
-        return error_set(err, ERROR_REFUSED, "sandbox %.12s still runs; wait for its end", kept->id);
-    return export_patches(&which, kept, options, err);
 }
