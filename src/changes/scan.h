@@ -148,6 +148,9 @@ void removed_below(struct scan *scan, const struct removal *removal);
  * what is read; at 0 the answer is -1. */
 int content_equal(struct scan *scan, int one, int other, uint64_t *budget);
 
+/* All of a regular file that has at most `most` bytes; false: anything else. */
+bool content_read(int dir, const char *path, size_t most, struct text *out);
+
 /* Flags new names of a directory that some would take for another one in it. */
 void twins_flag(struct scan *scan, const struct job *job, int base, const struct entries *entries);
 
