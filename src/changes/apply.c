@@ -403,8 +403,9 @@ static int check(struct task *task)
     }
     if (task->change->kind == CHANGE_RENAMED && task->change->new.type == SIDE_DIRECTORY)
         return task->seen.st_mode ? conflict(task, "something was made there meanwhile") : 0;
-    if (task->change->flags & FLAG_BASE_CHANGED ||
-        (task->change->kind != CHANGE_RENAMED && !is_as_scanned(task)))
+    if (task->apply->way != APPLY_WAY_SANDBOX &&
+        (task->change->flags & FLAG_BASE_CHANGED ||
+         (task->change->kind != CHANGE_RENAMED && !is_as_scanned(task))))
         return conflict(task, "it was changed on the host since the sandbox began");
     return 0;
 }
@@ -428,6 +429,34 @@ static int carry_out(struct task *task)
     return -1;
 }
 
+/* Under a name that nothing reads. */
+static void put_beside(struct task *task)
+{
+    autofree char *name = text_format("%s%s", task->name, task->apply->suffix);
+
+    task->name = name;
+    name_beside(task);
+    if (look(task) < 0)
+        return;
+    if (task->seen.st_mode && !is_done_already(task)) {
+        (void)conflict(task, "what the sandbox made of it before lies beside it; look at it, then remove it");
+        return;
+    }
+    if (!task->apply->only_look && !task->seen.st_mode && put(task) < 0)
+        return;
+    task->result->outcome = APPLY_BESIDE;
+}
+
+static void settle(struct task *task)
+{
+    enum side_type type = task->change->new.type;
+
+    if (task->apply->way == APPLY_WAY_HOST)
+        task->result->outcome = APPLY_LEFT;
+    else if (task->apply->way == APPLY_WAY_BOTH && (type == SIDE_FILE || type == SIDE_LINK))
+        put_beside(task);
+}
+
 static void apply_at(const struct apply *apply, const struct change *change, const char *path,
                      struct apply_result *result)
 {
@@ -445,6 +474,8 @@ static void apply_at(const struct apply *apply, const struct change *change, con
     name_beside(&task);
     if (check(&task) == 0 && !apply->only_look)
         (void)carry_out(&task);
+    if (result->outcome == APPLY_CONFLICT)
+        settle(&task);
 }
 
 /* A file that was renamed is put at its new place first; then the old one goes. */

@@ -4,6 +4,7 @@
 #include "base/own.h"
 #include "base/text.h"
 #include "box/tree.h"
+#include "cli/say.h"
 #include "sys/sys.h"
 
 #include <errno.h>
@@ -34,10 +35,15 @@ static const struct {
     { "set-id", "setuid or setgid" },
     { "special", NULL },
     { "hidden", "in the place of a file that was hidden from it" },
-    { "base-changed", "changed on the host since" },
+    { "base-changed", "base changed since" },
     { "twin", "a name that looks like another one" },
     { "odd-name", "an odd name" },
     { "unreadable", "cannot be read" },
+    { "trojan-source", NULL },
+    { "hides", NULL },
+    { "unseen", "ignored by git, but only by rules that the sandbox wrote" },
+    { "ignored", "ignored by git" },
+    { "repository", "in a directory that git takes for a repository" },
 };
 
 const char *changed_kind_name(enum change_kind kind)
@@ -77,6 +83,7 @@ void changed_describe(const struct change *change, struct text *out)
 void changed_free(struct changed *changed)
 {
     changes_free(&changed->changes);
+    strings_free(&changed->paths);
     own_close(&changed->upper);
     own_close(&changed->base);
     which_free(&changed->which);
@@ -157,36 +164,96 @@ static const struct kept *choose(const struct which *which, const struct strings
     return kept ? kept : which_sandbox(which, NULL, err);
 }
 
-/* "a/b" below "a": the workspace's own names are what counts. */
+/* --- paths --- */
+
+/* Without ".", ".." and doubled slashes, by the text alone. */
+static char *normal_path(const char *directory, const char *word)
+{
+    autofree char *joined = *word == '/' ? text_copy(word) : text_format("%s/%s", directory, word);
+    struct text out = TEXT_NONE;
+
+    for (char *rest = joined, *part; (part = strsep(&rest, "/"));) {
+        if (!*part || strcmp(part, ".") == 0)
+            continue;
+        if (strcmp(part, "..") != 0) {
+            text_addf(&out, "/%s", part);
+            continue;
+        }
+        while (out.len && out.data[--out.len] != '/')
+            continue;
+        text_add(&out, "");
+        out.data[out.len] = '\0';
+    }
+    return text_steal(&out);
+}
+
+int changed_paths(const struct changed *changed, const struct strings *words, size_t first, struct strings *out,
+                  struct error *err)
+{
+    const char *root = changed->kept->record.workspace, *cwd = changed->which.host.cwd;
+
+    for (size_t i = first; i < words->len; i++) {
+        autofree char *path = normal_path(path_within(cwd, root) ? cwd : root, words->items[i]);
+
+        if (!path_within(path, root))
+            return error_set(err, ERROR_INVALID, "%.200s is not in the workspace %.200s", words->items[i],
+                             root);
+        strings_add(out, path + strlen(root) + (path[strlen(root)] == '/'));
+    }
+    return 0;
+}
+
 static bool is_below(const char *path, const char *wanted)
 {
-    size_t len = strlen(wanted);
-
-    while (len > 0 && wanted[len - 1] == '/')
-        len--;
-    return strncmp(path, wanted, len) == 0 && (path[len] == '\0' || path[len] == '/');
+    return !*wanted || path_within(path, wanted);
 }
 
-static bool is_wanted(const struct change *change, const struct strings *words, size_t first)
+bool changed_is_listed(const struct strings *paths, const char *path)
 {
-    for (size_t i = first; i < words->len; i++) {
-        const char *wanted = words->items[i];
-
-        wanted += text_starts(wanted, "./") ? 2 : 0;
-        if (strcmp(wanted, ".") == 0 || is_below(change->path, wanted) ||
-            (change->from && is_below(change->from, wanted)))
+    for (size_t i = 0; i < paths->len; i++)
+        if (is_below(path, paths->items[i]))
             return true;
-    }
-    return first >= words->len;
+    return false;
 }
 
-static void keep_wanted(struct changes *changes, const struct strings *words, size_t first)
+/* What lies in a new directory cannot come home without it. */
+static bool is_around(const struct change *change, const struct strings *paths)
+{
+    if (change->new.type != SIDE_DIRECTORY || change->kind == CHANGE_MODE)
+        return false;
+    for (size_t i = 0; i < paths->len; i++)
+        if (path_within(paths->items[i], change->path))
+            return true;
+    return false;
+}
+
+static bool is_wanted(const struct change *change, const struct strings *paths)
+{
+    return !paths->len || changed_is_listed(paths, change->path) ||
+           (change->from && changed_is_listed(paths, change->from)) || is_around(change, paths);
+}
+
+/* Mistyped names would else look like files without a change. */
+static void warn_of_unmatched(const struct changes *changes, const struct strings *paths)
+{
+    for (size_t i = 0; i < paths->len; i++) {
+        struct strings one = { .items = &paths->items[i], .len = 1 };
+        bool found = false;
+
+        for (size_t j = 0; j < changes->len && !found; j++)
+            found = is_wanted(&changes->items[j], &one);
+        if (!found)
+            say_warning("the sandbox changed nothing at %.300s", *paths->items[i] ? paths->items[i] : ".");
+    }
+}
+
+static void keep_wanted(struct changes *changes, const struct strings *paths)
 {
     struct changes kept = { .looked_at = changes->looked_at, .twins_unsure = changes->twins_unsure };
     struct changes dropped = CHANGES_NONE;
 
     for (size_t i = 0; i < changes->len; i++) {
-        struct changes *to = is_wanted(&changes->items[i], words, first) ? &kept : &dropped;
+        struct changes *to = is_wanted(&changes->items[i], paths) ? &kept : &dropped;
 
         *array_add(to) = changes->items[i];
     }
@@ -202,8 +269,9 @@ int changed_read(const struct strings *words, struct changed *out, struct error 
     if (which_read(&out->which, err) < 0)
         return -1;
     out->kept = choose(&out->which, words, &first, err);
-    if (!out->kept || scan(out, err) < 0)
+    if (!out->kept || changed_paths(out, words, first, &out->paths, err) < 0 || scan(out, err) < 0)
         return -1;
-    keep_wanted(&out->changes, words, first);
+    warn_of_unmatched(&out->changes, &out->paths);
+    keep_wanted(&out->changes, &out->paths);
     return 0;
 }

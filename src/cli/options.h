@@ -44,10 +44,12 @@ struct run_options {
     bool name_only;
     bool yes;
     bool interactive;
+    bool ignored;
     const char *report;     /* file for the report as JSON; NULL: none */
     const char *name;       /* of a new sandbox; NULL: none */
     const char *older;      /* a duration, as it was written; NULL: not said */
     const char *to;         /* a directory; NULL: the workspace itself */
+    const char *conflict;   /* "host", "sandbox" or "both"; NULL: not said */
     struct strings labels;  /* KEY or KEY=VALUE */
     struct strings autorun; /* paths */
     struct strings exclude; /* paths */
