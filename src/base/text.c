@@ -93,6 +93,15 @@ size_t text_utf8_length(const char *string)
     return 0;
 }
 
+uint32_t text_utf8_code(const char *at, size_t len)
+{
+    uint32_t first = (unsigned char)at[0], code = len == 1 ? first : first & (0xffu >> (len + 1));
+
+    for (size_t i = 1; i < len; i++)
+        code = code << 6 | ((unsigned char)at[i] & 0x3f);
+    return code;
+}
+
 void text_add_json(struct text *text, const char *string)
 {
     static const char plain[] = "\"\\\b\f\n\r\t", escaped[] = "\"\\bfnrt";

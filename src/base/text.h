@@ -31,6 +31,9 @@ void text_add_inert(struct text *text, const char *string);
  * the string, 1. */
 size_t text_utf8_length(const char *string);
 
+/* The character that such a sequence of `len` bytes stands for. */
+uint32_t text_utf8_code(const char *at, size_t len);
+
 /* As one word of a shell: in single quotes unless every character is harmless. */
 void text_add_shell_word(struct text *text, const char *string);
 

@@ -152,7 +152,8 @@ static int check(struct task *task)
         task->result->outcome = APPLY_SAME;
         return 1;
     }
-    if (is_changed_since(task) || (task->change->kind != CHANGE_RENAMED && !is_as_scanned(task)))
+    if (task->apply->way != APPLY_WAY_SANDBOX &&
+        (is_changed_since(task) || (task->change->kind != CHANGE_RENAMED && !is_as_scanned(task))))
         return place_conflict(task, "it was changed on the host since the sandbox began");
     if (task->change->kind == CHANGE_RENAMED && task->seen.st_mode)
         return place_conflict(task, "something was made there meanwhile");
@@ -193,6 +194,35 @@ static void clear_earlier(struct task *task)
     (void)leftover_clear(task, task->change->path);
 }
 
+/* Under a name that nothing reads. */
+static void put_beside(struct task *task)
+{
+    autofree char *name = text_format("%s%s", task->name, task->apply->suffix);
+
+    task->name = name;
+    leftover_name(task->name, task->beside);
+    if (look(task) < 0)
+        return;
+    if (task->seen.st_mode && !is_done_already(task)) {
+        (void)place_conflict(task,
+                             "what the sandbox made of it before lies beside it; look at it, then remove it");
+        return;
+    }
+    if (!task->apply->only_look && !task->seen.st_mode && place_put(task) < 0)
+        return;
+    task->result->outcome = APPLY_BESIDE;
+}
+
+static void settle(struct task *task)
+{
+    enum side_type type = task->change->new.type;
+
+    if (task->apply->way == APPLY_WAY_HOST)
+        task->result->outcome = APPLY_LEFT;
+    else if (task->apply->way == APPLY_WAY_BOTH && (type == SIDE_FILE || type == SIDE_LINK))
+        put_beside(task);
+}
+
 static void apply_at(const struct apply *apply, size_t index, const struct change *change,
                      struct apply_result *result)
 {
@@ -214,6 +244,8 @@ static void apply_at(const struct apply *apply, size_t index, const struct chang
         clear_earlier(&task);
     else if (check(&task) == 0 && !apply->only_look)
         (void)carry_out(&task);
+    if (result->outcome == APPLY_CONFLICT)
+        settle(&task);
 }
 
 /* A file that was renamed is put at its new place first; then the old one goes. */

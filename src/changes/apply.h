@@ -10,6 +10,14 @@ struct change;
 struct changes;
 struct digest;
 
+/* What to do where the owner's tree is not what the sandbox saw. */
+enum apply_way {
+    APPLY_WAY_NONE,    /* say so, change nothing */
+    APPLY_WAY_HOST,    /* the owner's stays, and that is all right */
+    APPLY_WAY_SANDBOX, /* the sandbox's takes its place */
+    APPLY_WAY_BOTH,    /* the sandbox's is put beside it, under a name with `suffix` at its end */
+};
+
 /* Brings changes of a sandbox into a tree of the owner.
  *
  * Every step goes by handles: the directory a change lies in is opened once, beneath the tree and
@@ -28,6 +36,9 @@ struct apply {
     const struct digest *contents;
 
     bool only_look; /* say what would happen, change nothing */
+
+    enum apply_way way; /* out of a conflict */
+    const char *suffix; /* with APPLY_WAY_BOTH */
 };
 
 enum apply_outcome {
@@ -36,6 +47,7 @@ enum apply_outcome {
     APPLY_CONFLICT, /* the owner's tree is not what the sandbox saw; nothing was changed */
     APPLY_REFUSED,  /* never brought home: devices, links that lead out, hidden files */
     APPLY_FAILED,   /* a system call failed; nothing was changed, or it says where yours is */
+    APPLY_BESIDE,   /* a conflict; the sandbox's version was put beside the owner's */
     APPLY_LEFT,     /* was not asked for */
 };
 

@@ -3,55 +3,117 @@
 #include "base/own.h"
 #include "changes/classify.h"
 #include "changes/patch.h"
+#include "changes/plainname.h"
 #include "changes/scan.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <string.h>
+#include <strings.h>
 
-/* In the base only what git asks for is looked for: the directory may be large. */
-static void add_names_of_base(int base, const char *directory, struct strings *names)
+struct bare_level {
+    char *path;
+    bool is_one;
+};
+
+void bare_free(struct bare *bare)
 {
-    static const char *const wanted[] = { "HEAD", "commondir", "objects", "refs" };
-    autoclose int dir = scan_open(base, directory, O_PATH | O_DIRECTORY);
-
-    for (size_t i = 0; dir >= 0 && i < ARRAY_LEN(wanted); i++)
-        if (faccessat(dir, wanted[i], F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-            strings_add(names, wanted[i]);
+    while (bare->len)
+        free(bare->items[--bare->len].path);
+    strings_free(&bare->odd);
+    free(bare->items);
+    bare->items = NULL;
+    bare->cap = 0;
 }
 
-static void add_names_of_upper(int upper, const char *directory, struct strings *names)
+static int by_path(const void *key, const void *item)
 {
-    autoclose int dir = scan_open(upper, directory, O_PATH | O_DIRECTORY);
-    autoentries struct entries entries = { 0 };
-    bool cut = false;
+    return strcmp(key, ((const struct change *)item)->path);
+}
 
-    if (dir < 0 || scan_list(dir, ENTRIES_MAX, &cut, &entries) < 0)
+static bool is_removed(const struct bare *bare, const char *path)
+{
+    const struct changes *changes = bare->changes;
+    const struct change *change =
+        changes->len ? bsearch(path, changes->items, changes->len, sizeof *changes->items, by_path) : NULL;
+
+    return change && change->kind == CHANGE_REMOVED;
+}
+
+static bool has(int root, const char *path)
+{
+    autoclose int fd = scan_open(root, path, O_PATH | O_CLOEXEC);
+
+    return fd >= 0;
+}
+
+/* The names that decide, of the base; their spelling is the owner's. */
+static void add_of_base(const struct bare *bare, const char *directory, struct strings *names)
+{
+    static const char *const wanted[] = { "HEAD", "commondir", "objects", "refs" };
+
+    for (size_t i = 0; i < ARRAY_LEN(wanted); i++) {
+        autofree char *path = scan_join(directory, wanted[i]);
+
+        if (has(bare->source->base, path) && !is_removed(bare, path))
+            strings_add(names, wanted[i]);
+    }
+}
+
+static void add_of_upper(const struct bare *bare, const char *directory, struct strings *names)
+{
+    autoclose int fd = scan_open(bare->source->upper, directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    autoentries struct entries entries = { 0 };
+
+    if (fd < 0 || scan_list(fd, ENTRIES_MAX, NULL, &entries) < 0)
         return;
     for (size_t i = 0; i < entries.len; i++)
-        if (entries.items[i].type != DT_CHR)
+        if (entries.items[i].type != DT_CHR && strlen(entries.items[i].name) < 40) /* no white-outs */
             strings_add(names, entries.items[i].name);
 }
 
-static bool is_bare(const struct patch_source *source, const char *directory)
+/* Some file systems take it for the same name. */
+static bool is_odd_head(const char *name)
+{
+    struct plainname plain;
+
+    plainname_clear(&plain);
+    return strcmp(name, "HEAD") != 0 && plainname_add(&plain, name, strlen(name)) &&
+           strcmp(plain.text, "head") == 0;
+}
+
+static void prepare(struct bare *bare)
+{
+    for (size_t i = 0; i < bare->changes->len; i++) {
+        const char *path = bare->changes->items[i].path, *slash = strrchr(path, '/');
+
+        if (is_odd_head(slash ? slash + 1 : path))
+            strings_take(&bare->odd, text_format("%.*s", slash ? (int)(slash - path) : 0, path));
+    }
+    strings_sort(&bare->odd);
+    bare->prepared = true;
+}
+
+/* Most directories have no HEAD, so that is asked first. */
+static bool is_bare(const struct bare *bare, const char *directory)
 {
     autostrings struct strings names = STRINGS_NONE;
+    autofree char *head = scan_join(directory, "HEAD");
 
-    add_names_of_upper(source->upper, directory, &names);
-    add_names_of_base(source->base, directory, &names);
-    return classify_bare_repository((const char *const *)names.items, names.len);
+    if (!has(bare->source->upper, head) && !has(bare->source->base, head) &&
+        !strings_have(&bare->odd, directory))
+        return false;
+    add_of_upper(bare, directory, &names);
+    add_of_base(bare, directory, &names);
+    return names.len && classify_bare_repository((const char *const *)names.items, names.len);
 }
 
-static void pop(struct bare_walk *walk)
+/* What is called so is known as a repository by its name, and so is what is in it. */
+static bool is_git(const char *directory)
 {
-    free(walk->items[--walk->len].directory);
-}
-
-void bare_free(struct bare_walk *walk)
-{
-    while (walk->len)
-        pop(walk);
-    free(walk->items);
-    *walk = BARE_WALK_NONE;
+    return strcasecmp(directory, ".git") == 0 || strncasecmp(directory, ".git/", 5) == 0 ||
+           strcasestr(directory, "/.git/") ||
+           (strlen(directory) > 5 && strcasecmp(directory + strlen(directory) - 5, "/.git") == 0);
 }
 
 static bool is_around(const char *directory, const char *path)
@@ -61,24 +123,30 @@ static bool is_around(const char *directory, const char *path)
     return !len || (strncmp(directory, path, len) == 0 && path[len] == '/');
 }
 
-static void push(struct bare_walk *walk, const struct patch_source *source, char *directory)
+/* The directory "" is the workspace itself. */
+static const char *part_below(const char *directory, const char *path)
 {
-    *array_add(walk) = (struct bare_step){ .directory = directory, .bare = is_bare(source, directory) };
+    return path + strlen(directory) + (*directory ? 1 : 0);
 }
 
-const char *bare_part(struct bare_walk *walk, const struct patch_source *source, const char *path)
+const char *bare_below(struct bare *bare, const char *path)
 {
-    while (walk->len && !is_around(walk->items[walk->len - 1].directory, path))
-        pop(walk);
-    if (!walk->len)
-        push(walk, source, text_copy(""));
+    const char *from, *found = NULL;
 
-    size_t known = strlen(walk->items[walk->len - 1].directory);
+    if (!bare->prepared)
+        prepare(bare);
+    while (bare->len && !is_around(bare->items[bare->len - 1].path, path))
+        free(bare->items[--bare->len].path);
+    if (!bare->len)
+        *array_add(bare) = (struct bare_level){ text_copy(""), is_bare(bare, "") };
+    from = part_below(bare->items[bare->len - 1].path, path);
+    for (const char *slash; (slash = strchr(from, '/')); from = slash + 1) {
+        char *directory = text_format("%.*s", (int)(slash - path), path);
 
-    for (const char *end = strchr(path + known + (known > 0), '/'); end; end = strchr(end + 1, '/'))
-        push(walk, source, text_format("%.*s", (int)(end - path), path));
-    for (size_t i = 0; i < walk->len; i++)
-        if (walk->items[i].bare)
-            return path + strlen(walk->items[i].directory) + (*walk->items[i].directory ? 1 : 0);
-    return NULL;
+        *array_add(bare) = (struct bare_level){ directory, !is_git(directory) && is_bare(bare, directory) };
+    }
+    for (size_t i = 0; i < bare->len; i++)
+        if (bare->items[i].is_one)
+            found = part_below(bare->items[i].path, path);
+    return found;
 }

@@ -1,25 +1,29 @@
 #pragma once
 
+#include "base/array.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 
+struct changes;
 struct patch_source;
 
-/* Directories that git would take for a repository, whatever they are called (classify.h): made so by
- * the sandbox, or before.  One walk asks about many paths; each directory is looked at once if they come
- * sorted. */
-struct bare_walk {
-    struct bare_step {
-        char *directory; /* "" is the workspace itself */
-        bool bare;
-    } * items;
+/* Directories that git would take for a repository although they are not called .git: in there a `config`
+ * and `hooks` come alive as soon as somebody enters it and asks git anything. */
+struct bare {
+    const struct patch_source *source;
+    const struct changes *changes; /* sorted */
+
+    struct strings odd; /* directories with a HEAD that is spelt otherwise; sorted */
+    bool prepared;
+
+    /* Directories around the path that was asked for last, from the outside in. */
+    struct bare_level *items;
     size_t len, cap;
 };
 
-#define BARE_WALK_NONE ((struct bare_walk){ 0 })
-#define autobare __attribute__((cleanup(bare_free)))
+void bare_free(struct bare *bare);
 
-void bare_free(struct bare_walk *walk);
-
-/* The part of `path` below the outermost such directory; NULL if there is none. */
-const char *bare_part(struct bare_walk *walk, const struct patch_source *source, const char *path);
+/* The part of `path` that lies below such a directory, the innermost one; NULL: below none.  Cheap if asked
+ * in the order of the paths. */
+const char *bare_below(struct bare *bare, const char *path);

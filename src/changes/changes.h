@@ -57,6 +57,13 @@ enum change_flag {
     FLAG_TWIN = 1 << 8,          /* a new name that some would take for another one beside it */
     FLAG_NAME_ODD = 1 << 9,      /* control character, no UTF-8, dash in front, blank at the end */
     FLAG_UNREADABLE = 1 << 10,   /* a side could not be read: CHANGED is assumed, or content is missing */
+
+    /* Set by review_changes() only. */
+    FLAG_TRICK = 1 << 11,      /* its new lines are not what they look like */
+    FLAG_HIDES = 1 << 12,      /* it makes git look away from something */
+    FLAG_UNSEEN = 1 << 13,     /* git ignores it, but only by rules that the sandbox wrote */
+    FLAG_LEFT_OUT = 1 << 14,   /* git ignores it by the owner's rules */
+    FLAG_REPOSITORY = 1 << 15, /* in a directory that git takes for a repository by what is in it */
 };
 
 struct change {

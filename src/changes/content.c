@@ -1,6 +1,7 @@
 #include "changes/scan.h"
 
 #include "base/memory.h"
+#include "base/own.h"
 
 #include <errno.h>
 #include <string.h>
@@ -67,4 +68,20 @@ int content_equal(struct scan *scan, int one, int other, uint64_t *budget)
         at += (off_t)len;
     }
     return 1;
+}
+
+bool content_text(int dir, const char *path, size_t most, struct text *out)
+{
+    autoclose int fd = scan_open_file(dir, path);
+    struct stat status;
+
+    if (fd < 0 || fstat(fd, &status) < 0 || (uint64_t)status.st_size > most)
+        return false;
+
+    autofree char *bytes = memory_resize(NULL, (size_t)status.st_size + 1);
+    ssize_t got = content_read(fd, 0, bytes, (size_t)status.st_size);
+
+    if (got >= 0)
+        text_add_bytes(out, bytes, (size_t)got);
+    return got >= 0;
 }

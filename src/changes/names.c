@@ -5,17 +5,8 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
-
-/* The character at `at`, which is `len` bytes of well-formed UTF-8. */
-static uint32_t code_at(const char *at, size_t len)
-{
-    uint32_t first = (unsigned char)at[0], code = len == 1 ? first : first & (0xffu >> (len + 1));
-
-    for (size_t i = 1; i < len; i++)
-        code = code << 6 | ((unsigned char)at[i] & 0x3f);
-    return code;
-}
 
 struct range {
     uint32_t first, last;
@@ -29,17 +20,48 @@ static bool within(uint32_t code, const struct range *ranges, size_t count)
     return false;
 }
 
+enum script { SCRIPT_OTHER, SCRIPT_LATIN, SCRIPT_CYRILLIC, SCRIPT_GREEK };
+
+static enum script script_of(uint32_t code)
+{
+    static const struct range latin_letters[] = { { 'A', 'Z' },   { 'a', 'z' },    { 0xc0, 0xd6 },
+                                                  { 0xd8, 0xf6 }, { 0xf8, 0x24f }, { 0x1e00, 0x1eff } };
+    static const struct range cyrillic[] = { { 0x400, 0x52f }, { 0x1c80, 0x1c8f }, { 0x2de0, 0x2dff } };
+    static const struct range greek[] = { { 0x370, 0x3ff }, { 0x1f00, 0x1fff } };
+
+    if (within(code, latin_letters, ARRAY_LEN(latin_letters)))
+        return SCRIPT_LATIN;
+    if (within(code, cyrillic, ARRAY_LEN(cyrillic)))
+        return SCRIPT_CYRILLIC;
+    return within(code, greek, ARRAY_LEN(greek)) ? SCRIPT_GREEK : SCRIPT_OTHER;
+}
+
+bool name_mixes_scripts(const char *text, size_t len, bool greek)
+{
+    unsigned seen = 0;
+
+    for (const char *end = text + len; text < end;) {
+        size_t step = text_utf8_length(text);
+        enum script script = step ? script_of(text_utf8_code(text, step)) : SCRIPT_OTHER;
+
+        seen |= 1u << script;
+        text += step ? step : 1;
+    }
+    return seen >> SCRIPT_LATIN & 1 && (seen >> SCRIPT_CYRILLIC & 1 || (greek && seen >> SCRIPT_GREEK & 1));
+}
+
 bool name_is_odd(const char *name)
 {
     static const struct range controls[] = {
-        { 0x00, 0x1f }, { 0x7f, 0x9f }, { 0x200e, 0x200f }, { 0x2028, 0x202e }, { 0x2066, 0x2069 },
+        { 0x00, 0x1f },     { 0x7f, 0x9f },     { 0xad, 0xad },     { 0x61c, 0x61c },
+        { 0x200b, 0x200f }, { 0x2028, 0x202e }, { 0x2060, 0x206f }, { 0xfeff, 0xfeff },
     };
 
-    if (*name == '-' || text_ends(name, " "))
+    if (*name == '-' || text_ends(name, " ") || name_mixes_scripts(name, strlen(name), true))
         return true;
     for (size_t len; *name; name += len) {
         len = text_utf8_length(name);
-        if (!len || within(code_at(name, len), controls, ARRAY_LEN(controls)))
+        if (!len || within(text_utf8_code(name, len), controls, ARRAY_LEN(controls)))
             return true;
     }
     return false;
@@ -80,6 +102,27 @@ static const struct {
     { 0x45e, 0x443 }, { 0x40e, 0x443 },
 };
 
+/* Letters of another script that look like a Latin one, as small or as capital ones. */
+static const struct {
+    uint16_t from;
+    char to;
+} alike[] = {
+    { 0x430, 'a' }, { 0x432, 'b' }, { 0x435, 'e' }, { 0x43a, 'k' }, { 0x43c, 'm' }, { 0x43d, 'h' },
+    { 0x43e, 'o' }, { 0x440, 'p' }, { 0x441, 'c' }, { 0x442, 't' }, { 0x443, 'y' }, { 0x445, 'x' },
+    { 0x455, 's' }, { 0x456, 'i' }, { 0x458, 'j' }, { 0x4bb, 'h' }, { 0x501, 'd' }, { 0x51b, 'q' },
+    { 0x51d, 'w' }, { 0x3b1, 'a' }, { 0x3b2, 'b' }, { 0x3b5, 'e' }, { 0x3b6, 'z' }, { 0x3b7, 'h' },
+    { 0x3b9, 'i' }, { 0x3ba, 'k' }, { 0x3bc, 'm' }, { 0x3bd, 'v' }, { 0x3bf, 'o' }, { 0x3c1, 'p' },
+    { 0x3c4, 't' }, { 0x3c5, 'u' }, { 0x3c7, 'x' }, { 0xb5, 'm' },  { 0x131, 'i' },
+};
+
+static uint32_t as_latin(uint32_t code)
+{
+    for (size_t i = 0; code >= 0x80 && i < ARRAY_LEN(alike); i++)
+        if (alike[i].from == code)
+            return (unsigned char)alike[i].to;
+    return code;
+}
+
 static uint32_t without_case(uint32_t code)
 {
     if (code >= 'A' && code <= 'Z')
@@ -114,18 +157,38 @@ static void add_code(struct text *text, uint32_t code)
     text_add_bytes(text, bytes, len);
 }
 
+/* Most names are plain, and every name of a directory is folded for one new one in it. */
+static char *fold_plain(const char *name)
+{
+    char *folded = text_copy(name);
+
+    for (char *at = folded; *at; at++) {
+        if (*at & 0x80) {
+            free(folded);
+            return NULL;
+        }
+        if (*at >= 'A' && *at <= 'Z')
+            *at = (char)(*at + ('a' - 'A'));
+    }
+    return folded;
+}
+
 char *name_fold(const char *name)
 {
     struct text folded = TEXT_NONE;
+    char *plain = fold_plain(name);
+
+    if (plain)
+        return plain;
 
     while (*name) {
         size_t len = text_utf8_length(name);
-        uint32_t code = len ? code_at(name, len) : 0;
+        uint32_t code = len ? text_utf8_code(name, len) : 0;
 
         if (!len) /* as itself it could make a character with what comes to stand beside it */
             text_add(&folded, "?");
         else if (!within(code, passed_over, ARRAY_LEN(passed_over)))
-            add_code(&folded, without_case(code));
+            add_code(&folded, as_latin(without_case(code)));
         name += len ? len : 1;
     }
     return text_steal(&folded);

@@ -159,6 +159,9 @@ off_t content_data(int fd, off_t at, off_t size);
 /* As much of `len` bytes as there is; -1 and errno. */
 ssize_t content_read(int fd, off_t at, char *into, size_t len);
 
+/* All of a regular file that has at most `most` bytes; false: anything else. */
+bool content_text(int dir, const char *path, size_t most, struct text *out);
+
 /* Flags new names of a directory that some would take for another one in it. */
 void twins_flag(struct scan *scan, const struct job *job, int base, const struct entries *entries);
 

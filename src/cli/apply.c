@@ -6,11 +6,14 @@
 #include "changes/apply.h"
 #include "changes/digest.h"
 #include "changes/patch.h"
+#include "changes/review.h"
 #include "cli/changed.h"
 #include "cli/commands.h"
 #include "cli/commits.h"
+#include "cli/outcome.h"
+#include "cli/paint.h"
+#include "cli/remark.h"
 #include "cli/say.h"
-#include "cli/verdict.h"
 #include "cli/verifying.h"
 #include "git/own.h"
 
@@ -20,6 +23,8 @@
 #include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
+
+enum { ASK_LINES_MAX = 60 };
 
 const struct option_row options_of_apply[] = {
     { "yes", 'y', NULL,
@@ -44,60 +49,46 @@ const struct option_row options_of_apply[] = {
     { "no-commits", 0, NULL, "Leave the commits", OPTION_BOOL, offsetof(struct run_options, no_commits) },
     { "reviewed", 0, "DIGEST", "Refuse unless the changes are those that `cove diff` gave this digest for",
       OPTION_STRING, offsetof(struct run_options, reviewed) },
+    { "ignored", 0, NULL, "Bring also what git ignores; without it only what a PATH names", OPTION_BOOL,
+      offsetof(struct run_options, ignored) },
+    { "conflict", 0, "WAY",
+      "Where you changed a PATH too: host keeps yours, sandbox takes the sandbox's, both keeps yours and puts "
+      "the sandbox's beside it as PATH.cove-ID",
+      OPTION_STRING, offsetof(struct run_options, conflict) },
     { "dry-run", 0, NULL, "Say what would be done, and do nothing", OPTION_BOOL,
       offsetof(struct run_options, dry_run) },
+    { "json", 0, NULL, "Print JSON", OPTION_BOOL, offsetof(struct run_options, json) },
     { NULL },
 };
 
 /* What the owner said about each change. */
 struct consent {
-    const struct changed *changed;
+    struct changed *changed;
     const struct run_options *options;
-    struct verdict *verdicts; /* one a change */
-    struct digest *contents;  /* likewise: what was judged */
+    struct strings exclude, autorun; /* as the changes have their paths */
+    struct review review;
     bool *taken;
-    size_t ordinary, build, autorun;
 };
 
-static bool is_listed(const struct strings *paths, const char *path)
-{
-    for (size_t i = 0; i < paths->len; i++)
-        if (changed_is_below(path, paths->items[i]))
-            return true;
-    return false;
-}
-
 /* A file that was renamed leaves its old place. */
-static bool is_excluded(const struct strings *paths, const struct change *change)
+static bool is_listed(const struct strings *paths, const struct change *change)
 {
-    return is_listed(paths, change->path) || (change->from && is_listed(paths, change->from));
+    return changed_is_listed(paths, change->path) || (change->from && changed_is_listed(paths, change->from));
 }
 
-static bool ask_about(const struct change *change, const struct verdict *verdict)
+static bool ask_about(const struct consent *consent, size_t index)
 {
-    autotext struct text question = TEXT_NONE;
+    const struct changed *changed = consent->changed;
+    struct patch_source source = { changed->upper, changed->base, true };
+    autotext struct text question = TEXT_NONE, patch = TEXT_NONE;
 
-    text_addf(&question, "%s ", changed_kind_name(change->kind));
-    changed_describe(change, &question);
-    if (verdict->class != CLASSIFY_ORDINARY)
-        text_addf(&question, " -- %s%s%s", verdict->reason, *verdict->part ? ": " : "", verdict->part);
+    patch_add(&source, &changed->changes, index, &patch);
+    if (isatty(STDIN_FILENO))
+        paint_inert(stderr, &patch, ASK_LINES_MAX);
+    text_addf(&question, "%s ", changed_kind_name(changed->changes.items[index].kind));
+    remark_add(&changed->changes.items[index], &consent->review.items[index], &question);
     text_add(&question, "; bring it home?");
     return say_ask(text_string(&question));
-}
-
-static void classify_all(struct consent *consent)
-{
-    struct patch_source source = { consent->changed->upper, consent->changed->base };
-    const struct changes *changes = &consent->changed->changes;
-
-    verdicts_of(&source, changes, consent->verdicts, consent->contents);
-    for (size_t i = 0; i < changes->len; i++) {
-        const struct verdict *verdict = &consent->verdicts[i];
-
-        consent->ordinary += verdict->class == CLASSIFY_ORDINARY;
-        consent->build += verdict->class == CLASSIFY_BUILD;
-        consent->autorun += verdict->class == CLASSIFY_AUTORUN;
-    }
 }
 
 static int check_reviewed(const struct consent *consent, struct error *err)
@@ -105,7 +96,7 @@ static int check_reviewed(const struct consent *consent, struct error *err)
     const char *reviewed = consent->options->reviewed;
     char digest[SHA256_TEXT];
 
-    digest_changes(&consent->changed->changes, consent->contents, digest);
+    digest_changes(&consent->changed->changes, consent->review.contents, digest);
     if (!reviewed || strcmp(reviewed, digest) == 0)
         return 0;
     error_set(err, ERROR_REFUSED, "these are not the changes that were reviewed; their digest is %s", digest);
@@ -114,14 +105,14 @@ static int check_reviewed(const struct consent *consent, struct error *err)
 
 static bool agrees_to_all(const struct consent *consent)
 {
-    autofree char *marked =
-        consent->build ? text_format(", %zu of them run when you build, test or commit", consent->build)
-                       : text_copy("");
-    autofree char *question = text_format("bring %zu change%s home%s?", consent->ordinary + consent->build,
-                                          consent->ordinary + consent->build == 1 ? "" : "s", marked);
+    const struct review *review = &consent->review;
+    size_t count = review->items_len - review->folded - review->autorun;
+    autofree char *marked = review->build
+                                ? text_format(", %zu of them run when you build, test or commit", review->build)
+                                : text_copy("");
+    autofree char *question = text_format("bring %zu change%s home%s?", count, count == 1 ? "" : "s", marked);
 
-    return consent->options->yes || consent->options->dry_run || consent->ordinary + consent->build == 0 ||
-           say_ask(question);
+    return consent->options->yes || consent->options->dry_run || count == 0 || say_ask(question);
 }
 
 static int decide(struct consent *consent, struct error *err)
@@ -135,13 +126,14 @@ static int decide(struct consent *consent, struct error *err)
     for (size_t i = 0; i < changes->len; i++) {
         const struct change *change = &changes->items[i];
 
-        if (is_excluded(&options->exclude, change) || git_own_change(change) != GIT_NOT_OWN)
+        if (consent->review.items[i].folded || is_listed(&consent->exclude, change) ||
+            git_own_change(change) != GIT_NOT_OWN)
             continue;
-        if (consent->verdicts[i].class == CLASSIFY_AUTORUN)
-            consent->taken[i] = is_listed(&options->autorun, change->path) || options->dry_run ||
-                                ask_about(change, &consent->verdicts[i]);
+        if (consent->review.items[i].verdict.class == CLASSIFY_AUTORUN)
+            consent->taken[i] =
+                changed_is_listed(&consent->autorun, change->path) || options->dry_run || ask_about(consent, i);
         else
-            consent->taken[i] = options->interactive ? ask_about(change, &consent->verdicts[i]) : all;
+            consent->taken[i] = options->interactive ? ask_about(consent, i) : all;
     }
     return 0;
 }
@@ -161,7 +153,7 @@ static void refuse_own(const struct consent *consent, struct apply_result *resul
     for (size_t i = 0; i < changes->len; i++) {
         const struct change *change = &changes->items[i];
 
-        if (git_own_change(change) == GIT_NOT_OWN || is_listed(&consent->options->exclude, change->path))
+        if (git_own_change(change) == GIT_NOT_OWN || is_listed(&consent->exclude, change))
             continue;
         results[i].outcome = APPLY_REFUSED;
         error_set(&results[i].why, ERROR_REFUSED, "%s", git_own_reason(change));
@@ -170,35 +162,17 @@ static void refuse_own(const struct consent *consent, struct apply_result *resul
 
 /* --- what came of it --- */
 
-static bool tell(const struct consent *consent, const struct apply_result *results)
+static bool tell(const struct consent *consent, int tree, const struct apply_result *results)
 {
-    static const char *const words[] = {
-        [APPLY_DONE] = "done",       [APPLY_SAME] = "same",     [APPLY_CONFLICT] = "CONFLICT",
-        [APPLY_REFUSED] = "REFUSED", [APPLY_FAILED] = "FAILED", [APPLY_LEFT] = "left"
-    };
-    size_t counts[APPLY_LEFT + 1] = { 0 };
-    const struct changes *changes = &consent->changed->changes;
+    struct outcome outcome = { .changed = consent->changed,
+                               .review = &consent->review,
+                               .results = results,
+                               .tree = tree,
+                               .dry_run = consent->options->dry_run };
 
-    for (size_t i = 0; i < changes->len; i++) {
-        autotext struct text line = TEXT_NONE;
-        const struct verdict *verdict = &consent->verdicts[i];
-
-        counts[results[i].outcome]++;
-        text_addf(&line, "%-8s ", words[results[i].outcome]);
-        changed_describe(&changes->items[i], &line);
-        if (results[i].outcome == APPLY_CONFLICT || results[i].outcome == APPLY_REFUSED ||
-            results[i].outcome == APPLY_FAILED) {
-            text_add(&line, ": ");
-            text_add_inert(&line, results[i].why.text);
-        } else if (verdict->class != CLASSIFY_ORDINARY) {
-            text_addf(&line, " [%s%s%s]", verdict->reason, *verdict->part ? ": " : "", verdict->part);
-        }
-        puts(text_string(&line));
-    }
-    printf("%zu %s, %zu there already, %zu left, %zu refused, %zu conflicts, %zu failed\n", counts[APPLY_DONE],
-           consent->options->dry_run ? "would be brought home" : "brought home", counts[APPLY_SAME],
-           counts[APPLY_LEFT], counts[APPLY_REFUSED], counts[APPLY_CONFLICT], counts[APPLY_FAILED]);
-    return !counts[APPLY_REFUSED] && !counts[APPLY_CONFLICT] && !counts[APPLY_FAILED];
+    consent->options->json ? outcome_print_json(&outcome) : outcome_print(&outcome);
+    remark_summary(&consent->changed->changes, &consent->review);
+    return outcome_is_clean(&outcome);
 }
 
 static int open_tree(const struct changed *changed, const struct run_options *options, struct error *err)
@@ -212,6 +186,24 @@ static int open_tree(const struct changed *changed, const struct run_options *op
     if (!options->dry_run && flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
         return error_set(err, ERROR_REFUSED, "another cove apply is at work here; wait for its end");
     return steal_fd(&fd);
+}
+
+/* To write over what the owner wrote has to be asked for by name. */
+static int choose_way(const struct consent *consent, struct apply *out, struct error *err)
+{
+    static const char *const ways[] = {
+        [APPLY_WAY_HOST] = "host", [APPLY_WAY_SANDBOX] = "sandbox", [APPLY_WAY_BOTH] = "both"
+    };
+    const char *wanted = consent->options->conflict;
+
+    for (size_t i = APPLY_WAY_HOST; wanted && i < ARRAY_LEN(ways); i++)
+        if (strcmp(wanted, ways[i]) == 0)
+            out->way = (enum apply_way)i;
+    if (wanted && out->way == APPLY_WAY_NONE)
+        return error_set(err, ERROR_INVALID, "--conflict is host, sandbox or both, not '%.40s'", wanted);
+    if (out->way == APPLY_WAY_SANDBOX && !consent->changed->paths.len)
+        return error_set(err, ERROR_INVALID, "--conflict sandbox replaces what you wrote; name the PATHs");
+    return 0;
 }
 
 /* 1 if the changes may be brought home; 0 if not, and it was said why. */
@@ -234,7 +226,7 @@ static int verify(const struct consent *consent, const struct apply *apply, stru
         for (size_t i = 0; i < consent->changed->changes.len; i++)
             if (results[i].outcome == APPLY_DONE || results[i].outcome == APPLY_SAME)
                 results[i].outcome = APPLY_LEFT; /* it was done on the copy only */
-        (void)tell(consent, results);
+        (void)tell(consent, apply->tree, results);
         say_warning("nothing was verified or brought home; leave out what is refused or in conflict");
     }
     return verified == VERIFIED_YES;
@@ -243,18 +235,24 @@ static int verify(const struct consent *consent, const struct apply *apply, stru
 /* 1: what was to be verified was not, and nothing comes home. */
 static int bring_home(struct consent *consent, bool *out_clean, struct error *err)
 {
-    const struct changed *changed = consent->changed;
+    struct changed *changed = consent->changed;
+    struct patch_source source = { changed->upper, changed->base, true };
+    const struct record *record = &changed->kept->record;
     autofree struct apply_result *results = memory_zero((changed->changes.len + 1) * sizeof *results);
+    autofree char *suffix = record->name ? text_format(".cove-%s", record->name)
+                                         : text_format(".cove-%.*s", KEPT_ID_SHOWN, changed->kept->id);
     autoclose int tree = open_tree(changed, consent->options, err);
     struct apply apply = { .upper = changed->upper,
                            .tree = tree,
-                           .since = changed->kept->record.created,
-                           .contents = consent->contents,
-                           .only_look = consent->options->dry_run };
+                           .since = record->created,
+                           .only_look = consent->options->dry_run,
+                           .suffix = suffix };
 
-    if (tree < 0)
+    if (tree < 0 || choose_way(consent, &apply, err) < 0)
         return -1;
-    classify_all(consent);
+    review_changes(&source, &changed->changes, &changed->paths, consent->options->ignored, &consent->review);
+    review_digest(&source, &changed->changes, &consent->review);
+    apply.contents = consent->review.contents;
     if (check_reviewed(consent, err) < 0 || decide(consent, err) < 0)
         return -1;
     if (consent->options->verify) {
@@ -267,8 +265,16 @@ static int bring_home(struct consent *consent, bool *out_clean, struct error *er
     int written = apply_changes(&apply, &changed->changes, is_taken, consent, results, err);
 
     refuse_own(consent, results);
-    *out_clean = tell(consent, results);
+    *out_clean = tell(consent, tree, results);
     return written;
+}
+
+static void consent_free(struct consent *consent)
+{
+    review_free(&consent->review);
+    strings_free(&consent->exclude);
+    strings_free(&consent->autorun);
+    free(consent->taken);
 }
 
 int cli_apply(const struct command *command, int argc, char **argv)
@@ -287,12 +293,15 @@ int cli_apply(const struct command *command, int argc, char **argv)
     if (changed_read(&options.words, &changed, &err) < 0)
         return which_error(&err);
 
-    autofree struct verdict *verdicts = memory_zero((changed.changes.len + 1) * sizeof *verdicts);
-    autofree bool *taken = memory_zero((changed.changes.len + 1) * sizeof *taken);
-    autofree struct digest *contents = memory_zero((changed.changes.len + 1) * sizeof *contents);
-    struct consent consent = {
-        .changed = &changed, .options = &options.run, .verdicts = verdicts, .contents = contents, .taken = taken
+    __attribute__((cleanup(consent_free))) struct consent consent = {
+        .changed = &changed,
+        .options = &options.run,
+        .taken = memory_zero((changed.changes.len + 1) * sizeof *consent.taken)
     };
+
+    if (changed_paths(&changed, &options.run.exclude, 0, &consent.exclude, &err) < 0 ||
+        changed_paths(&changed, &options.run.autorun, 0, &consent.autorun, &err) < 0)
+        return say_error(&err);
 
     int brought = bring_home(&consent, &clean, &err);
 

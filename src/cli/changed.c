@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "box/tree.h"
 #include "changes/moved.h"
+#include "cli/say.h"
 #include "git/own.h"
 #include "sys/sys.h"
 
@@ -36,10 +37,15 @@ static const struct {
     { "set-id", "setuid or setgid" },
     { "special", NULL },
     { "hidden", "in the place of a file that was hidden from it" },
-    { "base-changed", "changed on the host since" },
+    { "base-changed", "base changed since" },
     { "twin", "a name that looks like another one" },
     { "odd-name", "an odd name" },
     { "unreadable", "cannot be read" },
+    { "trojan-source", NULL },
+    { "hides", NULL },
+    { "unseen", "ignored by git, but only by rules that the sandbox wrote" },
+    { "ignored", "ignored by git" },
+    { "repository", "in a directory that git takes for a repository" },
 };
 
 const char *changed_kind_name(enum change_kind kind)
@@ -79,6 +85,7 @@ void changed_describe(const struct change *change, struct text *out)
 void changed_free(struct changed *changed)
 {
     changes_free(&changed->changes);
+    strings_free(&changed->paths);
     own_close(&changed->upper);
     own_close(&changed->base);
     own_close(&changed->tree);
@@ -173,37 +180,97 @@ static const struct kept *choose(const struct which *which, const struct strings
     return kept ? kept : which_sandbox(which, NULL, err);
 }
 
-bool changed_is_below(const char *path, const char *wanted)
+/* --- paths --- */
+
+/* Without ".", ".." and doubled slashes, by the text alone. */
+static char *normal_path(const char *directory, const char *word)
 {
-    wanted += text_starts(wanted, "./") ? 2 : 0;
+    autofree char *joined = *word == '/' ? text_copy(word) : text_format("%s/%s", directory, word);
+    struct text out = TEXT_NONE;
 
-    size_t len = strlen(wanted);
-
-    while (len > 0 && wanted[len - 1] == '/')
-        len--;
-    return len && strncmp(path, wanted, len) == 0 && (path[len] == '\0' || path[len] == '/');
-}
-
-static bool is_wanted(const struct change *change, const struct strings *words, size_t first)
-{
-    for (size_t i = first; i < words->len; i++) {
-        const char *wanted = words->items[i];
-
-        if (strcmp(wanted, ".") == 0 || strcmp(wanted, "./") == 0 || changed_is_below(change->path, wanted) ||
-            (change->from && changed_is_below(change->from, wanted)))
-            return true;
+    for (char *rest = joined, *part; (part = strsep(&rest, "/"));) {
+        if (!*part || strcmp(part, ".") == 0)
+            continue;
+        if (strcmp(part, "..") != 0) {
+            text_addf(&out, "/%s", part);
+            continue;
+        }
+        while (out.len && out.data[--out.len] != '/')
+            continue;
+        text_add(&out, "");
+        out.data[out.len] = '\0';
     }
-    return first >= words->len;
+    return text_steal(&out);
 }
 
-static void keep_wanted(struct changed *changed, const struct strings *words, size_t first)
+int changed_paths(const struct changed *changed, const struct strings *words, size_t first, struct strings *out,
+                  struct error *err)
+{
+    const char *root = changed->kept->record.workspace, *cwd = changed->which.host.cwd;
+
+    for (size_t i = first; i < words->len; i++) {
+        autofree char *path = normal_path(path_within(cwd, root) ? cwd : root, words->items[i]);
+
+        if (!path_within(path, root))
+            return error_set(err, ERROR_INVALID, "%.200s is not in the workspace %.200s", words->items[i],
+                             root);
+        strings_add(out, path + strlen(root) + (path[strlen(root)] == '/'));
+    }
+    return 0;
+}
+
+static bool is_below(const char *path, const char *wanted)
+{
+    return !*wanted || path_within(path, wanted);
+}
+
+bool changed_is_listed(const struct strings *paths, const char *path)
+{
+    for (size_t i = 0; i < paths->len; i++)
+        if (is_below(path, paths->items[i]))
+            return true;
+    return false;
+}
+
+/* What lies in a new directory cannot come home without it. */
+static bool is_around(const struct change *change, const struct strings *paths)
+{
+    if (change->new.type != SIDE_DIRECTORY || change->kind == CHANGE_MODE)
+        return false;
+    for (size_t i = 0; i < paths->len; i++)
+        if (path_within(paths->items[i], change->path))
+            return true;
+    return false;
+}
+
+static bool is_wanted(const struct change *change, const struct strings *paths)
+{
+    return !paths->len || changed_is_listed(paths, change->path) ||
+           (change->from && changed_is_listed(paths, change->from)) || is_around(change, paths);
+}
+
+/* Mistyped names would else look like files without a change. */
+static void warn_of_unmatched(const struct changes *changes, const struct strings *paths)
+{
+    for (size_t i = 0; i < paths->len; i++) {
+        struct strings one = { .items = &paths->items[i], .len = 1 };
+        bool found = false;
+
+        for (size_t j = 0; j < changes->len && !found; j++)
+            found = is_wanted(&changes->items[j], &one);
+        if (!found)
+            say_warning("the sandbox changed nothing at %.300s", *paths->items[i] ? paths->items[i] : ".");
+    }
+}
+
+static void keep_wanted(struct changed *changed)
 {
     struct changes *changes = &changed->changes;
     struct changes kept = { .looked_at = changes->looked_at, .twins_unsure = changes->twins_unsure };
     struct changes dropped = CHANGES_NONE;
 
     for (size_t i = 0; i < changes->len; i++) {
-        bool wanted = is_wanted(&changes->items[i], words, first);
+        bool wanted = is_wanted(&changes->items[i], &changed->paths);
         bool folded = wanted && git_own_change(&changes->items[i]) == GIT_OWN_STATE;
         struct changes *to = wanted && !folded ? &kept : &dropped;
 
@@ -222,17 +289,10 @@ int changed_read(const struct strings *words, struct changed *out, struct error 
     if (which_read(&out->which, err) < 0)
         return -1;
     out->kept = choose(&out->which, words, &first, err);
-    if (!out->kept || scan(out, err) < 0)
+    if (!out->kept || changed_paths(out, words, first, &out->paths, err) < 0 || scan(out, err) < 0)
         return -1;
-    out->all = first >= words->len;
-    keep_wanted(out, words, first);
+    warn_of_unmatched(&out->changes, &out->paths);
+    out->all = !out->paths.len;
+    keep_wanted(out);
     return 0;
-}
-
-void changed_digest(const struct changed *changed, char out[SHA256_TEXT])
-{
-    autofree struct digest *contents = memory_zero((changed->changes.len + 1) * sizeof *contents);
-
-    digest_contents(changed->upper, &changed->changes, contents);
-    digest_changes(&changed->changes, contents, out);
 }

@@ -12,6 +12,7 @@ struct changed {
     const struct kept *kept;
     int upper, base;
     int tree; /* where the changes go: the host's tree, which is the base, or what the base is a copy of */
+    struct strings paths; /* that were asked for, relative to the workspace; none: all */
     struct changes changes;
     uint64_t git_state; /* so many more of git's own, which are not listed (git/own.h) */
     bool all;           /* no PATH was named */
@@ -21,16 +22,18 @@ struct changed {
 #define autochanged __attribute__((cleanup(changed_free)))
 
 /* `words`: a sandbox first, if it is one, then paths; without a sandbox the last one of this work
- * tree.  The changes are those at and below the paths (all without any); *paths is set to how many
- * words are paths. */
+ * tree.  The changes are those at and below the paths (all without any), with the new directories around
+ * them. */
 int changed_read(const struct strings *words, struct changed *out, struct error *err);
+
+/* Paths as people write them, relative to the current directory if that lies in the workspace, else to the
+ * workspace; as the changes have them.  "" is the workspace.  ERROR_INVALID: one lies outside. */
+int changed_paths(const struct changed *changed, const struct strings *words, size_t first, struct strings *out,
+                  struct error *err);
+
+/* Whether `path` is one of `paths`, or lies below one. */
+bool changed_is_listed(const struct strings *paths, const char *path);
 void changed_free(struct changed *changed);
-
-/* True for "a" and "a/b" below "a", "a/" and "./a": the workspace's own names are what counts. */
-bool changed_is_below(const char *path, const char *wanted);
-
-/* Of all that was read (changes/digest.h): for `cove apply --reviewed`. */
-void changed_digest(const struct changed *changed, char out[SHA256_TEXT]);
 
 /* "file", "link", "directory", "special file"; "added", "changed" ...: as JSON and people have it. */
 const char *changed_kind_name(enum change_kind kind);

@@ -147,7 +147,7 @@ static void add_outside(const struct changed *changed, const char *prefix, uint6
         return;
     }
     *state += outside_describe(&outside, prefix, out, &steering);
-    source = (struct patch_source){ outside.layer.upper, outside.layer.base };
+    source = (struct patch_source){ outside.layer.upper, outside.layer.base, true };
     for (size_t i = 0; *prefix && i < outside.changes.len; i++) {
         autotext struct text patch = TEXT_NONE;
         autofree char *line = NULL;
@@ -155,7 +155,7 @@ static void add_outside(const struct changed *changed, const char *prefix, uint6
 
         if (!steers(&outside.changes.items[i]))
             continue;
-        patch_add(&source, &outside.changes.items[i], &patch);
+        patch_add(&source, &outside.changes, i, &patch);
         line = text_steal(&patch);
         for (char *at = strtok_r(line, "\n", &rest); at; at = strtok_r(NULL, "\n", &rest)) {
             text_add(out, prefix);

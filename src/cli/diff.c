@@ -4,10 +4,14 @@
 #include "base/linediff.h"
 #include "base/own.h"
 #include "base/text.h"
+#include "changes/digest.h"
 #include "changes/patch.h"
+#include "changes/review.h"
 #include "cli/changed.h"
 #include "cli/commands.h"
 #include "cli/commits.h"
+#include "cli/paint.h"
+#include "cli/remark.h"
 #include "cli/say.h"
 #include "cli/view.h"
 #include "spec/node.h"
@@ -15,99 +19,113 @@
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 const struct option_row options_of_diff[] = {
     { "stat", 0, NULL, "One line a file, with the number of lines that went and came", OPTION_BOOL,
       offsetof(struct run_options, stat) },
     { "name-only", 0, NULL, "Only the paths", OPTION_BOOL, offsetof(struct run_options, name_only) },
+    { "ignored", 0, NULL, "Show also what git ignores, file by file", OPTION_BOOL,
+      offsetof(struct run_options, ignored) },
     { "json", 0, NULL, "Print JSON", OPTION_BOOL, offsetof(struct run_options, json) },
     { NULL },
 };
 
-/* On a terminal no byte of the sandbox does anything but be seen; in a file or pipe it is a patch. */
-static void put(const struct text *text)
+/* One line for what git ignores in a directory; it begins as remarks do. */
+static void print_folds(const struct review *review, const char *begin)
 {
-    autotext struct text shown = TEXT_NONE;
+    for (size_t i = 0; i < review->len; i++) {
+        autotext struct text line = TEXT_NONE;
 
-    if (!isatty(STDOUT_FILENO)) {
-        fwrite(text_string(text), 1, text->len, stdout);
-        return;
+        text_add(&line, begin);
+        remark_add_fold(&review->folds[i], &line);
+        text_add(&line, ", ignored by git; --ignored shows them\n");
+        paint_patch(stdout, &line);
     }
-    for (const char *at = text_string(text), *end = at + text->len; at < end;) {
-        const char *newline = memchr(at, '\n', (size_t)(end - at));
-        autofree char *line = text_format("%.*s", (int)((newline ? newline : end) - at), at);
-
-        text_add_inert(&shown, line);
-        text_add(&shown, "\n");
-        at = newline ? newline + 1 : end;
-    }
-    fputs(text_string(&shown), stdout);
 }
 
 /* For people, who read it on a terminal; a patch in a file stays one. */
-static void print_digest(const struct changed *changed)
+static void print_digest(const struct changed *changed, const struct review *review)
 {
     char digest[SHA256_TEXT];
 
     if (!isatty(STDOUT_FILENO))
         return;
-    changed_digest(changed, digest);
+    digest_changes(&changed->changes, review->contents, digest);
     printf("# to bring home exactly this: cove apply --reviewed %s\n", digest);
 }
 
-static void print_patch(const struct changed *changed)
+static void print_patch(const struct changed *changed, const struct review *review)
 {
-    struct patch_source source = { changed->upper, changed->base };
+    struct patch_source source = { changed->upper, changed->base, paint_is_terminal(stdout) };
 
     for (size_t i = 0; i < changed->changes.len; i++) {
         const struct change *change = &changed->changes.items[i];
         autotext struct text text = TEXT_NONE;
 
-        if (change->flags & ~(unsigned)(FLAG_EMPTY | FLAG_SPECIAL)) {
+        if (review->items[i].folded)
+            continue;
+        if (remark_is_needed(change, &review->items[i])) {
             text_add(&text, "# ");
-            changed_describe(change, &text);
+            remark_add(change, &review->items[i], &text);
             text_add(&text, "\n");
         }
-        patch_add(&source, change, &text);
-        put(&text);
+        patch_add(&source, &changed->changes, i, &text);
+        paint_patch(stdout, &text);
     }
-    print_digest(changed);
+    print_folds(review, "# ");
+    print_digest(changed, review);
 }
 
-static void print_stat(const struct changed *changed)
+static void add_size(const struct change *change, struct text *out)
+{
+    autotext struct text sizes = TEXT_NONE;
+
+    if (change->old.type == SIDE_FILE || change->new.type == SIDE_FILE) {
+        view_space(change->old.size, &sizes);
+        text_add(&sizes, " > ");
+        view_space(change->new.size, &sizes);
+    }
+    text_addf(out, "%17s  ", text_string(&sizes));
+}
+
+static void print_stat(const struct changed *changed, const struct review *review)
 {
     static const char marks[] = { [CHANGE_REMOVED] = 'D', [CHANGE_ADDED] = 'A',   [CHANGE_CHANGED] = 'M',
                                   [CHANGE_MODE] = 'm',    [CHANGE_RETYPED] = 'T', [CHANGE_RENAMED] = 'R' };
-    struct patch_source source = { changed->upper, changed->base };
-    size_t removed = 0, added = 0;
+    struct patch_source source = { changed->upper, changed->base, true };
+    size_t removed = 0, added = 0, shown = 0;
 
     for (size_t i = 0; i < changed->changes.len; i++) {
         const struct change *change = &changed->changes.items[i];
         autotext struct text line = TEXT_NONE;
         struct linediff_count count;
 
+        if (review->items[i].folded)
+            continue;
         text_addf(&line, "%c ", marks[change->kind]);
         if (patch_count(&source, change, &count))
-            text_addf(&line, "%6s%zu %6s%zu  ", "+", count.added, "-", count.removed);
+            text_addf(&line, "%8zu+ %6zu-  ", count.added, count.removed);
         else
-            text_addf(&line, "%18s", "");
+            add_size(change, &line);
         removed += count.removed;
         added += count.added;
-        changed_describe(change, &line);
+        shown++;
+        remark_add(change, &review->items[i], &line);
         puts(text_string(&line));
     }
-    printf("%zu change%s, %zu line%s more, %zu fewer\n", changed->changes.len,
-           changed->changes.len == 1 ? "" : "s", added, added == 1 ? "" : "s", removed);
+    print_folds(review, "i                    ");
+    printf("%zu change%s, %zu line%s more, %zu fewer\n", shown, shown == 1 ? "" : "s", added,
+           added == 1 ? "" : "s", removed);
 }
 
-static void print_names(const struct changed *changed)
+static void print_names(const struct changed *changed, const struct review *review)
 {
     for (size_t i = 0; i < changed->changes.len; i++) {
         autotext struct text line = TEXT_NONE;
 
-        if (isatty(STDOUT_FILENO))
+        if (review->items[i].folded)
+            continue;
+        if (paint_is_terminal(stdout))
             text_add_inert(&line, changed->changes.items[i].path);
         else
             text_add(&line, changed->changes.items[i].path);
@@ -131,31 +149,33 @@ static void add_side(struct node *parent, const char *key, const struct side *si
         node_add(node, "target", NODE_STRING, side->target);
 }
 
-static void print_json(const struct changed *changed)
+static void print_json(const struct changed *changed, const struct review *review)
 {
     autonode struct node root = { .kind = NODE_MAP };
     autotext struct text out = TEXT_NONE;
 
     char digest[SHA256_TEXT];
 
-    changed_digest(changed, digest);
+    digest_changes(&changed->changes, review->contents, digest);
     node_add(&root, "digest", NODE_STRING, digest);
     node_add(&root, "id", NODE_STRING, changed->kept->id);
     node_add(&root, "workspace", NODE_STRING, changed->kept->record.workspace);
+    remark_node_all(review, &root);
     struct node *list = node_add(&root, "changes", NODE_LIST, NULL);
 
     for (size_t i = 0; i < changed->changes.len; i++) {
         const struct change *change = &changed->changes.items[i];
+
+        if (review->items[i].folded)
+            continue;
+
         struct node *node = node_add(list, NULL, NODE_MAP, NULL);
 
         node_add(node, "path", NODE_STRING, change->path);
         node_add(node, "kind", NODE_STRING, changed_kind_name(change->kind));
         if (change->from)
             node_add(node, "from", NODE_STRING, change->from);
-        struct node *marks = node_add(node, "flags", NODE_LIST, NULL);
-        for (unsigned bit = 0; changed_flag_name(bit); bit++)
-            if (change->flags >> bit & 1)
-                node_add(marks, NULL, NODE_STRING, changed_flag_name(bit));
+        remark_node(change, &review->items[i], node);
         add_side(node, "old", &change->old);
         add_side(node, "new", &change->new);
     }
@@ -164,10 +184,23 @@ static void print_json(const struct changed *changed)
     puts(text_string(&out));
 }
 
+static void print(const struct changed *changed, const struct run_options *options, const struct review *review)
+{
+    if (options->json)
+        print_json(changed, review);
+    else if (options->name_only)
+        print_names(changed, review);
+    else if (options->stat)
+        print_stat(changed, review);
+    else
+        print_patch(changed, review);
+}
+
 int cli_diff(const struct command *command, int argc, char **argv)
 {
     autooptions struct options options = OPTIONS_NONE;
     autochanged struct changed changed = CHANGED_NONE;
+    autoreview struct review review = REVIEW_NONE;
     struct error err = { 0 };
 
     if (options_parse(command, argc, argv, &options, &err) < 0)
@@ -178,15 +211,17 @@ int cli_diff(const struct command *command, int argc, char **argv)
     }
     if (changed_read(&options.words, &changed, &err) < 0)
         return which_error(&err);
-    if (options.run.json)
-        print_json(&changed);
-    else if (options.run.name_only)
-        print_names(&changed);
-    else if (options.run.stat)
-        print_stat(&changed);
-    else
-        print_patch(&changed);
+
+    struct patch_source source = { changed.upper, changed.base, true };
+
+    review_changes(&source, &changed.changes, &changed.paths, options.run.ignored, &review);
+    if (options.run.json || paint_is_terminal(stdout))
+        review_digest(&source, &changed.changes, &review);
+    print(&changed, &options.run, &review);
     if (!options.run.json && !options.run.name_only)
         commits_print(&changed, options.run.stat ? "" : "# ");
-    return fflush(stdout) == 0 ? 0 : EXIT_OWN_ERROR;
+    if (fflush(stdout) != 0)
+        return EXIT_OWN_ERROR;
+    remark_summary(&changed.changes, &review);
+    return 0;
 }

@@ -56,12 +56,16 @@ const struct command commands[] = {
       .summary = "show what a sandbox changed in its workspace",
       .usage = "[OPTIONS] [ID] [PATH...]",
       .description =
-          "Prints a patch, as git writes it, of what the sandbox changed: contents, modes, links and "
-          "renames. What a patch cannot say, an empty directory for example, and what is odd about a "
-          "change stands in lines that begin with #. On a terminal no byte of a file or name does "
-          "anything but be seen.\n\n"
+          "Prints a patch, as git writes it, of what the sandbox changed: contents, binary ones too, modes, "
+          "links and renames; git apply takes it. What a patch cannot say, an empty directory for example, and "
+          "what is odd about a change stands in lines that begin with #. On a terminal no byte of a file or "
+          "name does anything but be seen.\n\n"
+          "Marked are changes that can run something on your machine (class A by merely being there, class B "
+          "when you build, test or commit), that make git look away (hides), whose text is not what it looks "
+          "like (Trojan Source), and files that you changed too (base changed since). What git ignores by your "
+          "rules is one line a directory, unless --ignored or a PATH asks for it.\n\n"
           "ID is a sandbox's name or the beginning of its id; without it, the last sandbox of the "
-          "work tree around the current directory is meant. PATHs are relative to the workspace.\n\n"
+          "work tree around the current directory is meant. PATHs are relative to the current directory.\n\n"
           "The exit code is 1 if there is no such sandbox.",
       .rows = options_of_diff,
       .run = cli_diff },
@@ -71,8 +75,10 @@ const struct command commands[] = {
       .description =
           "Brings the changes of a sandbox, or those at and below the PATHs, into the workspace. Each file is "
           "replaced as a whole, and only if it is still what the sandbox saw: what you changed meanwhile is a "
-          "conflict and stays. Devices, links that lead out of the workspace and files in the place of hidden "
-          "ones are refused.\n\n"
+          "conflict and stays. Both sides of a conflict are shown; --conflict says what to do about it. "
+          "Devices, "
+          "links that lead out of the workspace and files in the place of hidden ones are refused. What git "
+          "ignores stays where it is unless --ignored or a PATH asks for it.\n\n"
           "Some files run or steer a tool merely by being there: git hooks and configuration, .envrc, settings "
           "of editors and agents. They are asked for one by one, also with --yes; in a script --allow-autorun "
           "names them.\n\n"

@@ -46,6 +46,7 @@ struct run_options {
     bool interactive;
     bool commits, no_commits;
     bool patch;
+    bool ignored;
     const char *report;     /* file for the report as JSON; NULL: none */
     const char *name;       /* of a new sandbox; NULL: none */
     const char *older;      /* a duration, as it was written; NULL: not said */
@@ -54,6 +55,7 @@ struct run_options {
     const char *verify;     /* a command for sh -c; NULL: none */
     const char *timeout;    /* a duration, as it was written; NULL: none */
     const char *reviewed;   /* a digest; NULL: not said */
+    const char *conflict;   /* "host", "sandbox" or "both"; NULL: not said */
     struct strings labels;  /* KEY or KEY=VALUE */
     struct strings autorun; /* paths */
     struct strings exclude; /* paths */

@@ -22,6 +22,9 @@ static void names_that_mislead_are_odd(void **state)
         "a\tb",
         "\xc0\xaf",
         "\xe2\x81\xa6x",
+        "zero\xe2\x80\x8bwidth",
+        "\xd0\xb0"
+        "dmin.c", /* the first letter is Cyrillic */
     };
     static const char *const fine[] = {
         "a", ".env", "a-b", " a", "\xc3\xa9t\xc3\xa9", "\xf0\x9f\x98\x80", "a b"
@@ -51,6 +54,11 @@ static void twins_fold_to_the_same(void **state)
         { "\xd0\x94", "\xd0\xb4", true },         /* Cyrillic, case */
         { "a", "\xef\xbc\xa1", true },            /* full width */
         { "k", "\xe2\x84\xaa", true },            /* Kelvin */
+        { "admin",
+          "\xd0\xb0"
+          "dmin",
+          true }, /* Cyrillic a */
+        { "COM", "\xd0\xa1\xd0\x9e\xd0\x9c", true },
         { "a", "b", false },
         { "a\xff", "a", false },
         { "\xe4\xb8\xad", "\xe6\x96\x87", false },

@@ -214,8 +214,9 @@ static void twins_are_flagged_beside_upper_and_base(void **state)
                      "cd upper && mkdir d && touch makefile new NEW old d/A other && echo x > both &&"
                      "touch \"$(printf '.g\\342\\200\\214it')\"");
     world_whiteout(world, "upper/Old");
-    world_expect(world, "A .g\xe2\x80\x8cit TWIN\nA NEW TWIN\nR Old\nC both\nA d/A TWIN\nA makefile TWIN\n"
-                        "A new TWIN\nA old\nA other\n");
+    world_expect(world,
+                 "A .g\xe2\x80\x8cit TWIN NAME_ODD\nA NEW TWIN\nR Old\nC both\nA d/A TWIN\nA makefile TWIN\n"
+                 "A new TWIN\nA old\nA other\n");
 }
 
 static void what_was_hidden_is_not_compared(void **state)

@@ -1,0 +1,49 @@
+#pragma once
+
+/* What a person should know of the changes before they are shown or brought home, beyond what they are:
+ * what of it can run, what is ignored by git, what tries not to be seen. */
+
+#include "base/array.h"
+#include "changes/classify.h"
+
+#include <stdint.h>
+
+struct changes;
+struct digest;
+struct patch_source;
+
+struct review_item {
+    struct classify_verdict verdict;
+    unsigned tricks; /* of enum trick (tricks.h) */
+    char *hides;     /* what it makes git look away from, with bytes of the sandbox; NULL: nothing */
+    bool folded;     /* ignored by git, harmless, and not asked for: one line for all of a directory */
+};
+
+/* Changes that are folded, by the directory they lie in. */
+struct review_fold {
+    char *directory; /* "": the workspace itself */
+    bool whole;      /* it is itself ignored; else some files in it are */
+    size_t files;
+    uint64_t bytes;
+};
+
+struct review {
+    struct review_item *items; /* one for each change */
+    size_t items_len;
+    struct digest *contents; /* one for each change: what was judged, after review_digest() */
+    struct review_fold *folds;
+    size_t len, cap; /* of `folds` */
+    size_t autorun, build, folded, base_changed;
+};
+
+#define REVIEW_NONE ((struct review){ 0 })
+#define autoreview __attribute__((cleanup(review_free)))
+
+/* Adds flags to the changes.  `named`: paths that were asked for by name, so that they are never folded, nor
+ * what is below them; `all`: nothing is. */
+void review_changes(const struct patch_source *source, struct changes *changes, const struct strings *named,
+                    bool all, struct review *out);
+void review_free(struct review *review);
+
+/* Contents of everything that is not folded.  What was judged by its bytes has theirs. */
+void review_digest(const struct patch_source *source, const struct changes *changes, struct review *review);

@@ -1,0 +1,145 @@
+#include "cli/outcome.h"
+
+#include "base/own.h"
+#include "base/text.h"
+#include "changes/apply.h"
+#include "changes/review.h"
+#include "cli/changed.h"
+#include "cli/conflict.h"
+#include "cli/remark.h"
+#include "spec/node.h"
+
+#include <stdio.h>
+
+static const struct {
+    const char *word, *name; /* for people, in JSON */
+} outcomes[] = {
+    [APPLY_DONE] = { "done", "done" },
+    [APPLY_SAME] = { "same", "same" },
+    [APPLY_CONFLICT] = { "CONFLICT", "conflict" },
+    [APPLY_REFUSED] = { "REFUSED", "refused" },
+    [APPLY_FAILED] = { "FAILED", "failed" },
+    [APPLY_BESIDE] = { "beside", "beside" },
+    [APPLY_LEFT] = { "left", "left" },
+};
+
+struct counts {
+    size_t of[APPLY_LEFT + 1];
+};
+
+static struct counts count(const struct outcome *outcome)
+{
+    struct counts counts = { 0 };
+
+    for (size_t i = 0; i < outcome->changed->changes.len; i++)
+        counts.of[outcome->results[i].outcome]++;
+    return counts;
+}
+
+bool outcome_is_clean(const struct outcome *outcome)
+{
+    struct counts counts = count(outcome);
+
+    return !counts.of[APPLY_REFUSED] && !counts.of[APPLY_CONFLICT] && !counts.of[APPLY_FAILED];
+}
+
+static bool has_reason(const struct apply_result *result)
+{
+    return result->outcome == APPLY_CONFLICT || result->outcome == APPLY_REFUSED ||
+           result->outcome == APPLY_FAILED;
+}
+
+static void print_folds(const struct review *review)
+{
+    for (size_t i = 0; i < review->len; i++) {
+        autotext struct text line = TEXT_NONE;
+
+        remark_add_fold(&review->folds[i], &line);
+        printf("%-8s %s, ignored by git; --ignored brings them\n", outcomes[APPLY_LEFT].word,
+               text_string(&line));
+    }
+}
+
+static void print_counts(const struct outcome *outcome)
+{
+    struct counts counts = count(outcome);
+
+    printf("%zu %s, %zu there already, %zu left, %zu refused, %zu conflicts, %zu failed", counts.of[APPLY_DONE],
+           outcome->dry_run ? "would be brought home" : "brought home", counts.of[APPLY_SAME],
+           counts.of[APPLY_LEFT], counts.of[APPLY_REFUSED], counts.of[APPLY_CONFLICT], counts.of[APPLY_FAILED]);
+    if (counts.of[APPLY_BESIDE])
+        printf(", %zu put beside yours", counts.of[APPLY_BESIDE]);
+    puts("");
+}
+
+void outcome_print(const struct outcome *outcome)
+{
+    const struct changes *changes = &outcome->changed->changes;
+    size_t conflicts = 0;
+
+    for (size_t i = 0; i < changes->len; i++) {
+        const struct apply_result *result = &outcome->results[i];
+        autotext struct text line = TEXT_NONE;
+
+        if (outcome->review->items[i].folded)
+            continue;
+        text_addf(&line, "%-8s ", outcomes[result->outcome].word);
+        if (has_reason(result)) {
+            changed_describe(&changes->items[i], &line);
+            text_add(&line, ": ");
+            text_add_inert(&line, result->why.text);
+        } else {
+            remark_add(&changes->items[i], &outcome->review->items[i], &line);
+        }
+        puts(text_string(&line));
+        conflicts += result->outcome == APPLY_CONFLICT;
+    }
+    print_folds(outcome->review);
+    print_counts(outcome);
+    if (!conflicts)
+        return;
+    fflush(stdout);
+    for (size_t i = 0; i < changes->len; i++)
+        if (outcome->results[i].outcome == APPLY_CONFLICT)
+            conflict_show(outcome->changed, outcome->tree, &changes->items[i]);
+    conflict_show_ways();
+}
+
+void outcome_print_json(const struct outcome *outcome)
+{
+    autonode struct node root = { .kind = NODE_MAP };
+    autotext struct text out = TEXT_NONE;
+    struct counts counts = count(outcome);
+
+    node_add(&root, "id", NODE_STRING, outcome->changed->kept->id);
+    node_add(&root, "dry_run", NODE_BOOL, outcome->dry_run ? "true" : "false");
+    remark_node_all(outcome->review, &root);
+
+    struct node *sums = node_add(&root, "outcomes", NODE_MAP, NULL);
+
+    for (size_t i = 0; i < ARRAY_LEN(outcomes); i++) {
+        autofree char *number = text_format("%zu", counts.of[i]);
+
+        node_add(sums, outcomes[i].name, NODE_NUMBER, number);
+    }
+
+    struct node *list = node_add(&root, "changes", NODE_LIST, NULL);
+
+    for (size_t i = 0; i < outcome->changed->changes.len; i++) {
+        const struct change *change = &outcome->changed->changes.items[i];
+
+        if (outcome->review->items[i].folded)
+            continue;
+
+        struct node *node = node_add(list, NULL, NODE_MAP, NULL);
+
+        node_add(node, "path", NODE_STRING, change->path);
+        node_add(node, "kind", NODE_STRING, changed_kind_name(change->kind));
+        node_add(node, "outcome", NODE_STRING, outcomes[outcome->results[i].outcome].name);
+        if (has_reason(&outcome->results[i]))
+            node_add(node, "why", NODE_STRING, outcome->results[i].why.text);
+        remark_node(change, &outcome->review->items[i], node);
+    }
+    node_write_json(&root, &out);
+    puts(text_string(&out));
+}

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <stdbool.h>
+
+struct apply_result;
+struct changed;
+struct review;
+
+/* What came of `cove apply`. */
+struct outcome {
+    const struct changed *changed;
+    const struct review *review;
+    const struct apply_result *results; /* one for each change */
+    int tree;                           /* where they went */
+    bool dry_run;
+};
+
+/* A line for each change, and on standard error both sides of each conflict. */
+void outcome_print(const struct outcome *outcome);
+void outcome_print_json(const struct outcome *outcome);
+
+/* Nothing was refused, in conflict or failed. */
+bool outcome_is_clean(const struct outcome *outcome);

@@ -1,0 +1,493 @@
+"""cove diff: complete, exact for programs, inert and telling for people."""
+import io
+import json
+import os
+import pathlib
+import pty
+import random
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tarfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from support.harness import COVE, equal, main, test  # noqa: E402
+from support.running import adopt_orphans, descendants, digest, one_error, tool, wait_for, write  # noqa: E402
+
+
+def change(place, script, *options, cwd=None):
+    """A kept sandbox in which `script` ran; what it printed."""
+    done = place.cove("run", "-q", *options, "--", "sh", "-ec", script, cwd=cwd)
+    equal(done.code, 0, done)
+    wait_for(lambda: not descendants(), what="the end of all guards")
+    return done.out
+
+
+def repository(place):
+    tool("git")
+    subprocess.run(["git", "init", "-q"], cwd=place.work, check=True)
+
+
+def commit(place):
+    environ = dict(place.env, GIT_AUTHOR_NAME="a", GIT_AUTHOR_EMAIL="a", GIT_COMMITTER_NAME="a", GIT_COMMITTER_EMAIL="a")
+    subprocess.run(["git", "add", "-A"], cwd=place.work, env=environ, check=True)
+    subprocess.run(["git", "commit", "-qm", "x"], cwd=place.work, env=environ, check=True)
+
+
+def listed(place, *words):
+    """path -> what JSON says of it."""
+    done = place.cove("diff", "--json", *words)
+    equal(done.code, 0, done)
+    return {c["path"] if isinstance(c["path"], str) else bytes.fromhex(c["path"]["=hex"]): c for c in json.loads(done.out)["changes"]}
+
+
+def on_terminal(place, *words, answers=b"", env=None):
+    """cove WORDS on a terminal: all that comes out."""
+    pid, fd = pty.fork()
+    if pid == 0:
+        try:
+            os.chdir(place.work)
+            os.execve(COVE, [COVE, *words], dict(place.env, **(env or {})))
+        finally:
+            os._exit(99)
+    out = b""
+    if answers:
+        os.write(fd, answers)
+    while True:
+        try:
+            part = os.read(fd, 65536)
+        except OSError:
+            break
+        if not part:
+            break
+        out += part
+    os.close(fd)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), out
+
+
+# A patch is complete
+
+NAMES = ["a", "b", "c d", "tail ", "d/e", "d/f g", "d/h/i", "quote\"", "back\\slash", "tab\there", "é", "j/k", "j/l/m", "n", "-dash", "line\nbreak"]
+
+
+def random_script(pick):
+    """A shell script of random changes; none of its commands has to succeed."""
+    lines = []
+    for _ in range(pick.randint(2, 12)):
+        one, other = (shlex.quote("./" + pick.choice(NAMES)) for _ in range(2))
+        content = pick.choice(["x", "a\nb\nc\n", "no newline", "", "l\n" * 50, "crlf\r\n", "\\0\\1\\2bin", "a\nB\nc\n"])
+        lines.append(pick.choice([
+            f"mkdir -p $(dirname {one} | head -1); printf {shlex.quote(content)} >{one}",
+            f"printf {shlex.quote(content)} >>{one}",
+            f"head -c {pick.randint(0, 5000)} /dev/urandom >{one}",
+            f"rm -f {one}", f"rm -rf {one}", f"mv {one} {other}", f"mv d d2", "mv j d", "mv d2/h j", "rm -rf d j", "mv j j2",
+            f"chmod +x {one}", f"chmod 600 {one}", f"ln -sfn {other} {one}", f"cp -a {one} {other}", f"ln {one} {other}",
+            f"rm -rf {one}; mkdir -p {one}; echo in >{one}/in", f"rm -rf d; echo file >d", f"sed -i 's/l/L/' {one}",
+        ]))
+    return "\n".join(f"{{ {line}\n}} 2>/dev/null || true" for line in lines)
+
+
+def as_git_sees(files):
+    return {name: what for name, what in files.items() if what[0] != "directory"}
+
+
+def tree_of(top):
+    found = {}
+    for folder, folders, files in os.walk(os.fsencode(top)):
+        for name in folders + files:
+            path = os.path.join(folder, name)
+            shown = os.path.relpath(path, os.fsencode(top))
+            if shown.split(b"/")[0] == b".git":
+                continue
+            if os.path.islink(path):
+                found[shown] = ("link", os.readlink(path))
+            elif os.path.isdir(path):
+                found[shown] = ("directory",)
+            else:
+                found[shown] = ("file", bool(os.lstat(path).st_mode & 0o100), open(path, "rb").read())
+    return found
+
+
+def tree_in_tar(data):
+    found = {}
+    with tarfile.open(fileobj=io.BytesIO(data), encoding="utf-8", errors="surrogateescape") as tar:
+        for entry in tar:
+            name = os.fsencode(os.path.normpath(entry.name))
+            if name == b".":
+                continue
+            if entry.issym():
+                found[name] = ("link", os.fsencode(entry.linkname))
+            elif entry.isdir():
+                found[name] = ("directory",)
+            else:
+                found[name] = ("file", bool(entry.mode & 0o100), tar.extractfile(entry).read())
+    return found
+
+
+def first_tree(place, pick):
+    for name in NAMES:
+        if pick.random() < 0.6:
+            write(place.work / name, pick.choice([b"one\ntwo\nthree\n", b"", b"l\n" * 40, bytes(range(256)), b"no newline"]), pick.choice([0o644, 0o755]))
+    if pick.random() < 0.5 and not (place.work / "n").exists():
+        (place.work / "n").symlink_to("a")
+
+
+@test
+def git_makes_of_a_diff_what_the_sandbox_saw(place):
+    """A hundred random sequences of changes, and as many more as there are identities."""
+    tool("git")
+    shown = 0
+    for number in range(100):
+        pick = random.Random(number)
+        shutil.rmtree(place.work)
+        place.work.mkdir()
+        first_tree(place, pick)
+        before = tree_of(place.work)
+        script = random_script(pick)
+        seen = tree_in_tar(change(place, script + "\ntar cf - --hard-dereference ."))
+        done = place.cove("diff")
+        if done.code == 1:  # nothing was changed, and so nothing kept
+            equal(as_git_sees(seen), as_git_sees(tree_of(place.work)), script)
+            continue
+        equal(done.code, 0, done)
+        if b"diff --git" in done.out:
+            subprocess.run(["git", "init", "-q"], cwd=place.work, check=True)
+            applied = subprocess.run(["git", "apply", "--whitespace=nowarn"], cwd=place.work, input=done.out, stderr=subprocess.PIPE)
+            equal((applied.returncode, applied.stderr), (0, b""), f"{number}: {script}\n{done.text}")
+            shown += 1
+        equal(as_git_sees(tree_of(place.work)), as_git_sees(seen), f"{number}: {script}\n{done.text}")
+        for name in seen:  # what git cannot say is said
+            if seen[name][0] == "directory" and before.get(name) != seen[name] and not any(other.startswith(name + b"/") for other in seen):
+                assert b"# new directory" in done.out or b"# now directory" in done.out or b"# renamed directory" in done.out, (number, name, done)
+        place.cove("rm", json.loads(place.cove("ls", "--json").out)[0]["id"])
+    assert shown > 60, shown
+
+
+@test
+def a_patch_says_what_git_cannot(place):
+    write(place.work / "mode", "x", 0o644)
+    change(place, "mkdir empty; mkfifo pipe; chmod 600 mode; echo x >setid; chmod 4755 setid")
+    text = place.cove("diff").text
+    for wanted in ("# new directory empty (0755)", "# new special file pipe", "# mode of mode was 0644 and is 0600", "# mode of setid is 4755"):
+        assert wanted in text, text
+    sizes = place.cove("diff", "--stat").text
+    assert re.search(r"A +1\+ +0-  setid \(setuid or setgid\)", sizes), sizes
+
+
+@test
+def binary_files_are_shown_by_size(place):
+    write(place.work / "old", bytes(3000))
+    change(place, "head -c 2048 /dev/zero >new; head -c 1024 /dev/zero >old")
+    text = place.cove("diff", "--stat").text
+    assert "0 B > 2.0 KiB  new" in text and "2.9 KiB > 1.0 KiB  old" in text, text
+    code, out = on_terminal(place, "diff")
+    assert code == 0 and b"# binary: 3000 bytes before, 1024 after" in out and b"literal" not in out, out
+
+
+# What git ignores
+
+@test
+def what_git_ignores_is_one_line_a_directory(place):
+    repository(place)
+    write(place.work / ".gitignore", "node_modules/\n*.o\n!keep.o\n")
+    write(place.work / ".git/info/exclude", "local/\n")
+    write(place.work / "tracked.o", "old\n")
+    subprocess.run(["git", "add", "-f", "tracked.o"], cwd=place.work, check=True)
+    change(place, "mkdir -p node_modules/x local src; for i in $(seq 50); do head -c 1000 /dev/zero >node_modules/x/f$i; done; echo 1 >src/a.o; echo 1 >src/keep.o; "
+                  "echo 2 >local/y; echo new >tracked.o; echo evil >node_modules/.envrc; echo 1 >src/a.c")
+    names = place.cove("diff", "--name-only").text.split()
+    equal(names, ["node_modules", "node_modules/.envrc", "src", "src/a.c", "src/keep.o", "tracked.o"], "what is shown")
+    text = place.cove("diff").text
+    for wanted in ("# node_modules/: 50 files, 48.8 KiB, ignored by git", "# src/: 1 file, 2 B", "# local/: 1 file"):
+        assert wanted in text, text
+    assert "node_modules/x" not in text, text
+    found = json.loads(place.cove("diff", "--json").out)
+    equal({f["directory"]: (f["files"], f["bytes"]) for f in found["ignored"]}, {"node_modules": (50, 50000), "src": (1, 2), "local": (1, 2)})
+    assert "src/a.o" in place.cove("diff", "--ignored", "--name-only").text
+    assert "node_modules/x/f7" in place.cove("diff", "--name-only", "node_modules/x").text, "what a PATH names is shown"
+    assert "src/a.o" not in place.cove("diff", "--name-only", "src").text, "a directory around it does not name it"
+
+
+@test
+def what_git_ignores_comes_home_only_if_asked_for(place):
+    repository(place)
+    write(place.work / ".gitignore", "build/\n*.log\n")
+    change(place, "mkdir build; echo 1 >build/out; echo 2 >build/more; echo 3 >x.log; echo 4 >fine")
+    done = place.cove("apply", "--yes")
+    equal((done.code, sorted(p.name for p in place.work.iterdir())), (0, [".git", ".gitignore", "fine"]), done)
+    assert "left     build/: 2 files" in done.text, done
+    equal(place.cove("apply", "--yes", "build/out").code, 0)
+    equal(sorted(p.name for p in (place.work / "build").iterdir()), ["out"])
+    equal(place.cove("apply", "--yes", "--ignored").code, 0)
+    assert (place.work / "build/more").exists() and (place.work / "x.log").exists()
+
+
+@test
+def rules_of_the_sandbox_fold_nothing(place):
+    repository(place)
+    write(place.work / ".gitignore", "ours/\n")
+    write(place.work / "plain", "x")
+    commit(place)
+    change(place, "echo '*.evil' >>.gitignore; echo 1 >a.evil; mkdir sub; echo '*' >sub/.gitignore; echo 2 >sub/b; mkdir -p ours; echo 3 >ours/x; echo z >>.git/info/exclude")
+    found = listed(place)
+    assert "unseen" in found["a.evil"]["flags"] and "unseen" in found["sub/b"]["flags"] and "ours/x" not in found, found
+    assert "hides" in found[".gitignore"]["flags"] and "a.evil" in found[".gitignore"]["hides"], found[".gitignore"]
+    assert "hides" in found["sub/.gitignore"]["flags"] and "hides" in found[".git/info/exclude"]["flags"], found
+    assert "only by rules that the sandbox wrote" in place.cove("diff", "--stat", "a.evil").text
+    # The control arm: the same rules, of the owner, do fold.
+    write(place.work / ".gitignore", "ours/\n*.evil\n")
+    assert "a.evil" not in listed(place)
+
+
+@test
+def what_is_moved_to_an_ignored_place_is_shown(place):
+    repository(place)
+    write(place.work / ".gitignore", "build/\n")
+    write(place.work / "important.c", "int main;\n" * 20)
+    commit(place)
+    change(place, "mkdir build; mv important.c build/; echo 1 >build/other")
+    found = listed(place)
+    assert "build/other" not in found and found["build/important.c"]["from"] == "important.c", found
+
+
+# What tries to hide
+
+@test
+def a_change_that_makes_git_look_away_is_flagged(place):
+    repository(place)
+    for name in ("a.py", "b.py", "c.py"):
+        write(place.work / name, "x = 1\n")
+    commit(place)
+    subprocess.run(["git", "update-index", "--assume-unchanged", "c.py"], cwd=place.work, check=True)
+    change(place, "echo '*.py -diff' >.gitattributes; git update-index --assume-unchanged a.py; git update-index --skip-worktree b.py; echo 2 >a.py")
+    found = listed(place)
+    equal(("hides" in found[".gitattributes"]["flags"], "hides" in found[".git/index"]["flags"]), (True, True), found)
+    says = found[".git/index"]["hides"]
+    assert "assume-unchanged of 1 file: a.py" in says and "skip-worktree of 1 file: b.py" in says and "c.py" not in says, says
+    stat, patch = place.cove("diff", "--stat").text, place.cove("diff").text
+    for text in (stat, patch):
+        assert "[hides: attributes: *.py -diff]" in text and "[hides: the index says assume-unchanged" in text, text
+    # The control arm: an index that git only refreshed, and attributes that hide nothing.
+    change(place, "echo '*.py text' >.gitattributes; touch a.py; git status >/dev/null; git add -A")
+    found = listed(place)
+    equal([path for path, c in found.items() if "hides" in c["flags"]], [], found)
+
+
+@test
+def a_repository_without_its_name_is_flagged_at_any_depth(place):
+    tool("git")
+    write(place.work / "x", "x")
+    for depth in (1, 4, 8):
+        path = "/".join(f"d{i}" for i in range(depth))
+        change(place, f"git init -q --bare {path}/lib; git --git-dir={path}/lib config core.fsmonitor ./evil; mkdir -p {path}/HEAD; echo no >{path}/HEAD/x")
+        found = listed(place)
+        equal((found[f"{path}/lib/config"]["class"], "repository" in found[f"{path}/lib/config"]["flags"]), ("autorun", True), found[f"{path}/lib/config"])
+        equal((found[f"{path}/HEAD/x"]["class"], found[f"{path}/HEAD/x"]["flags"]), ("ordinary", []), "what is none")
+        done = place.cove("apply", "--yes")
+        assert not (place.work / path / "lib/config").exists(), done
+
+
+TRICKS = {
+    "bidi": (b"if x: \xe2\x80\xae } \xe2\x81\xa6 return\n", "bidi"), "zero": (b"ad\xe2\x80\x8bmin\n", "invisible"), "cr": (b"good\rbad\n", "carriage-return"),
+    "escape": (b"\x1b]0;owned\x07\x1b[2J\n", "control"), "long": (b"x" * 5000 + b"\n", "long-line"), "nul": (b"a\n" * 5000 + b"\0\n", "nul"),
+    "latin1": (b"\xe9t\xe9\n", "no-utf8"), "homoglyph": (b"\xd0\xb0dmin = 1\n", "mixed-scripts"),
+}
+
+
+@test
+def content_that_is_not_what_it_looks_like_is_told(place):
+    source = place.dir / "tricks"
+    for name, (content, _) in TRICKS.items():
+        write(source / name, content)
+    write(place.work / "fine", "été\n")
+    change(place, f"cp {source}/* .; printf 'ok\\r\\n' >crlf; echo more >>fine", "--read", source)
+    found = listed(place)
+    for name, (_, trick) in TRICKS.items():
+        assert trick in found[name]["tricks"] and "trojan-source" in found[name]["flags"], (name, found[name])
+    equal((found["crlf"]["tricks"], found["fine"]["tricks"]), ([], []))
+    patch = place.cove("diff").out
+    for name, (content, _) in TRICKS.items():
+        assert b"+" + content.splitlines(keepends=True)[0].split(b"\r")[0] in patch, f"{name}: exact bytes through a pipe"
+    assert b"# bidi [Trojan Source: characters that reorder the line]" in patch
+    code, out = on_terminal(place, "diff")
+    equal(code, 0)
+    for raw in (b"\xe2\x80\xae", b"\xe2\x81\xa6", b"\xe2\x80\x8b", b"\x1b]", b"\x1b[2J", b"\0", b"\xe9t", b"\x07", b"good\rbad"):
+        assert raw not in out, (raw, out)
+    for shown in (b"<U+202E>", b"<U+200B>", b"\\x1b]0;owned\\x07", b"good\\x0dbad", b"and 3001 bytes more"):
+        assert shown in out, (shown, out)
+
+
+@test
+def names_are_inert_on_a_terminal_and_exact_in_a_pipe(place):
+    write(place.work / "x", "x")
+    change(place, "printf x >\"$(printf 'e\\033[2Jsc')\"; printf x >\"$(printf 'rtl\\342\\200\\256')\"; printf x >\"$(printf 'line\\nbreak')\"; printf x >\"$(printf '\\320\\260dmin')\"; echo y >x")
+    for words in (("diff",), ("diff", "--stat"), ("diff", "--name-only")):
+        code, out = on_terminal(place, *words)
+        equal(code, 0)
+        assert b"\x1b[2J" not in out and b"\xe2\x80\xae" not in out and b"line\r\nbreak" not in out, (words, out)
+    assert b"e\x1b[2Jsc\n" in place.cove("diff", "--name-only").out
+    found = listed(place)
+    for name in ("e\x1b[2Jsc", "rtl\u202e", "line\nbreak", "\u0430dmin"):
+        assert "odd-name" in found[name]["flags"], (name, found)
+
+
+@test
+def colour_is_for_terminals_that_want_it(place):
+    write(place.work / "x", "one\n")
+    change(place, "echo two >x")
+    assert b"\x1b[32m+two" in on_terminal(place, "diff")[1]
+    assert b"\x1b" not in on_terminal(place, "diff", env={"NO_COLOR": "1"})[1]
+    assert b"\x1b" not in on_terminal(place, "diff", env={"TERM": "dumb"})[1]
+    assert b"\x1b" not in place.cove("diff").out
+
+
+# Classes
+
+@test
+def what_can_run_is_marked_and_counted(place):
+    write(place.work / "package.json", '{"scripts": {"test": "true"}}\n')
+    change(place, "echo evil >.envrc; sed -i s/true/evil/ package.json; echo fine >fine")
+    found = json.loads(place.cove("diff", "--json").out)
+    equal((found["counts"]["autorun"], found["counts"]["build"]), (1, 1))
+    by_path = {c["path"]: c for c in found["changes"]}
+    equal((by_path[".envrc"]["class"], by_path["package.json"]["class"], by_path["fine"]["class"]), ("autorun", "build", "ordinary"))
+    assert "scripts.test" in by_path["package.json"]["part"], by_path
+    text = place.cove("diff").text
+    assert "# .envrc [class A: " in text and "# package.json [class B: " in text, text
+    assert b"1 change acts by merely being there (class A), 1 when you build" in on_terminal(place, "diff", "--stat")[1]
+
+
+# Paths
+
+@test
+def paths_are_those_of_the_current_directory(place):
+    repository(place)
+    write(place.work / "sub/deep/a", "1\n")
+    write(place.work / "a", "1\n")
+    change(place, "echo 2 >a; echo 2 >sub/deep/a; echo 2 >sub/b; mkdir -p sub/new/dir; echo 3 >sub/new/dir/f")
+    sub = place.work / "sub"
+    equal(place.cove("diff", "--name-only", "deep", cwd=sub).text.split(), ["sub/deep/a"])
+    equal(place.cove("diff", "--name-only", "../a", cwd=sub).text.split(), ["a"])
+    equal(place.cove("diff", "--name-only", ".", cwd=sub).text.split(), ["sub/b", "sub/deep/a", "sub/new", "sub/new/dir", "sub/new/dir/f"])
+    equal(place.cove("diff", "--name-only", place.work / "a").text.split(), ["a"])
+    one_error(place.cove("diff", "../../elsewhere", cwd=sub), "not in the workspace")
+    done = place.cove("diff", "nothing-here")
+    assert done.code == 0 and "nothing at nothing-here" in done.errors, done
+    equal(place.cove("apply", "--yes", "--exclude", "b", ".", cwd=sub).code, 0)
+    equal(((sub / "deep/a").read_text(), (sub / "b").exists(), (place.work / "a").read_text(), (sub / "new/dir/f").read_text()), ("2\n", False, "1\n", "3\n"))
+
+
+@test
+def one_file_comes_home_with_the_new_directories_around_it(place):
+    write(place.work / "x", "x")
+    change(place, "mkdir -p n/m; echo 1 >n/m/f; echo 2 >n/g")
+    done = place.cove("apply", "--yes", "n/m/f")
+    equal((done.code, sorted(os.fsdecode(p) for p in tree_of(place.work))), (0, ["n", "n/m", "n/m/f", "x"]), done)
+
+
+# The base moves
+
+def both_changed(place):
+    for name in ("both", "other", "gone"):
+        write(place.work / name, "one\ntwo\n")
+    change(place, "sed -i s/two/agent/ both; echo agent >>other; rm gone", "--name", "s1")
+    time.sleep(0.05)
+    write(place.work / "both", "one\nowner\n")
+    write(place.work / "gone", "owner\n")
+
+
+@test
+def that_the_base_changed_since_is_said(place):
+    both_changed(place)
+    done = place.cove("diff")
+    assert "base changed since the sandbox began: both, gone" in done.errors, done
+    assert "# both (base changed since)" in done.text and "# other" not in done.text, done
+    assert "base-changed" in listed(place)["both"]["flags"]
+    done = place.cove("apply", "--yes", "--dry-run")
+    assert "base changed since" in done.errors, done
+
+
+@test
+def a_conflict_shows_both_sides_and_loses_none(place):
+    both_changed(place)
+    done = place.cove("apply", "--yes")
+    equal(done.code, 1, done)
+    for wanted in ("conflict: both (what the sandbox began with is not known any more)", "--- host/both", "+++ sandbox/both", "-owner", "+agent",
+                   "--conflict host", "--conflict both"):
+        assert wanted in done.errors, done
+    equal(((place.work / "both").read_text(), (place.work / "gone").read_text()), ("one\nowner\n", "owner\n"))
+    equal((place.work / "other").read_text(), "one\ntwo\nagent\n")
+
+
+@test
+def in_another_tree_all_three_sides_of_a_conflict_are_shown(place):
+    write(place.work / "f", "one\ntwo\nthree\n")
+    shutil.copytree(place.work, place.dir / "copy")
+    change(place, "sed -i s/three/agent/ f")
+    write(place.dir / "copy/f", "owner\ntwo\nthree\n")
+    done = place.cove("apply", "--yes", "--to", place.dir / "copy")
+    equal(done.code, 1, done)
+    for wanted in ("--- before/f\n+++ host/f\n", "--- before/f\n+++ sandbox/f\n", "+owner", "+agent"):
+        assert wanted in done.errors, done
+    assert "not known" not in done.errors, done
+
+
+@test
+def each_way_out_of_a_conflict(place):
+    both_changed(place)
+    one_error(place.cove("apply", "--yes", "--conflict", "theirs"), "host, sandbox or both")
+    one_error(place.cove("apply", "--yes", "--conflict", "sandbox"), "name the PATHs")
+    done = place.cove("apply", "--yes", "--conflict", "both", "both")
+    equal((done.code, (place.work / "both").read_text(), (place.work / "both.cove-s1").read_text()), (0, "one\nowner\n", "one\nagent\n"), done)
+    assert "beside   both" in done.text, done
+    equal(place.cove("apply", "--yes", "--conflict", "both", "both").code, 0, "again")
+    write(place.work / "both.cove-s1", "edited\n")
+    equal(place.cove("apply", "--yes", "--conflict", "both", "both").code, 1)
+    equal((place.work / "both.cove-s1").read_text(), "edited\n", "what lies beside is not lost either")
+    done = place.cove("apply", "--yes", "--conflict", "host", "both")
+    equal((done.code, (place.work / "both").read_text()), (0, "one\nowner\n"), done)
+    done = place.cove("apply", "--yes", "--conflict", "sandbox", "both", "gone")
+    equal((done.code, (place.work / "both").read_text(), (place.work / "gone").exists()), (0, "one\nagent\n", False), done)
+
+
+# Apply, for programs and people
+
+@test
+def apply_tells_programs_what_came_of_each_change(place):
+    both_changed(place)
+    change(place, "true >fine; ln -s /etc/passwd out; echo evil >.envrc")
+    done = place.cove("apply", "--yes", "--json", "s1")
+    found = json.loads(done.out)
+    equal((done.code, {c["path"]: c["outcome"] for c in found["changes"]}), (1, {"both": "conflict", "gone": "conflict", "other": "done"}), done)
+    assert "host" in found["changes"][0]["why"] and found["outcomes"]["conflict"] == 2, found
+    found = json.loads(place.cove("apply", "--yes", "--json").out)
+    equal({c["path"]: c["outcome"] for c in found["changes"]}, {"fine": "done", "out": "refused", ".envrc": "left"}, found)
+
+
+@test
+def who_asks_shows_what_it_is_about(place):
+    write(place.work / "f", "one\ntwo\n")
+    write(place.work / "g", "one\n")
+    change(place, "echo three >>f; printf 'evil\\033[2J\\n' >.envrc; echo no >g")
+    code, out = on_terminal(place, "apply", "-i", answers=b"n\ny\nn\n")
+    assert code == 0 and b"+three" in out and b"+evil\\x1b[2J" in out and b"\x1b[2J" not in out, out
+    assert b"class A" in out and b"bring it home? [y/N]" in out, out
+    equal(((place.work / "f").read_text(), (place.work / "g").read_text(), (place.work / ".envrc").exists()), ("one\ntwo\nthree\n", "one\n", False))
+
+
+@test
+def a_diff_writes_nothing(place):
+    repository(place)
+    both_changed(place)
+    before = digest(place.work)
+    for words in ((), ("--stat",), ("--json",), ("--name-only",), ("--ignored",)):
+        equal(place.cove("diff", *words).code, 0)
+    equal(digest(place.work), before)
+
+
+if __name__ == "__main__":
+    adopt_orphans()
+    main()
