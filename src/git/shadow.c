@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "box/host.h"
 #include "box/place.h"
+#include "box/plan.h"
 #include "git/merged.h"
 #include "git/refs.h"
 #include "git/repository.h"
@@ -14,6 +15,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -123,12 +125,28 @@ static int copy_shallow(const struct shadow *shadow, const struct repository *re
     return shadow_write(shadow, "shallow", bytes, len, err);
 }
 
+/* Root without rights, which is what a contained root is, cannot read what its owner has closed. */
+static int become_owner(struct shadow *shadow, const struct repository *repository, struct error *err)
+{
+    static const char *const written[] = { "objects", "objects/pack" };
+    struct stat owner;
+
+    if (!shadow->host->root || fstat(repository->own.base, &owner) < 0 || owner.st_uid == 0 ||
+        owner.st_uid >= ID_INIT || owner.st_gid >= ID_INIT)
+        return 0;
+    shadow->user = text_format("%u:%u", owner.st_uid, owner.st_gid);
+    for (size_t i = 0; i < ARRAY_LEN(written); i++)
+        if (fchownat(shadow->git, written[i], owner.st_uid, owner.st_gid, AT_SYMLINK_NOFOLLOW) < 0)
+            return error_sys(err, "hand a directory to the owner of %.200s", repository->path);
+    return 0;
+}
+
 static int fill(struct shadow *shadow, const struct repository *repository, struct error *err)
 {
     autotext struct text config = TEXT_NONE, alternates = TEXT_NONE;
     static const char head[] = "ref: refs/heads/none\n";
 
-    if (open_owners_objects(shadow, repository, err) < 0)
+    if (open_owners_objects(shadow, repository, err) < 0 || become_owner(shadow, repository, err) < 0)
         return -1;
     text_addf(&config, "[core]\n\trepositoryformatversion = %d\n\tbare = true\n", repository->digits == 64);
     if (repository->digits == 64)
@@ -162,6 +180,7 @@ void shadow_remove(struct shadow *shadow)
 
     own_close(&shadow->git);
     own_close(&shadow->complaints);
+    free(shadow->user);
     for (size_t i = 0; i < shadow->objects_len; i++)
         own_close(&shadow->objects[i]);
     if (shadow->dir.fd >= 0)
@@ -311,6 +330,7 @@ int shadow_run(const struct shadow *shadow, const struct shadow_script *script, 
     struct confined confined = { .argv = argv,
                                  .env = env,
                                  .cwd = "/mnt/git",
+                                 .user = shadow->user,
                                  .trees = trees,
                                  .tree_count = 1 + shadow->objects_len,
                                  .profile = PROFILE_STRICT,

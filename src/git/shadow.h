@@ -23,6 +23,7 @@ struct shadow {
     int objects[8];         /* the owner's: the repository's own, then what that one borrows from */
     size_t objects_len;
     int complaints; /* what git says */
+    char *user;     /* whose repository it is, if we are root: their git reads it; else NULL */
 };
 
 #define SHADOW_NONE ((struct shadow){ .dir = SANDBOX_DIR_NONE, .git = -1, .complaints = -1 })

@@ -51,6 +51,7 @@ static int make_plan(const struct host *host, const struct confined *what, struc
     autospec struct spec spec = { .image = text_copy("host"),
                                   .directory = text_copy("/"),
                                   .hostname = text_copy("cove"),
+                                  .user = what->user ? text_copy(what->user) : NULL,
                                   .profile = what->profile,
                                   .terminal = TERMINAL_NO,
                                   .remove = true };

@@ -23,6 +23,7 @@ struct confined {
     const char *const *argv; /* the program by its absolute path; NULL at the end */
     const char *const *env;  /* the whole environment; NULL: none */
     const char *cwd;         /* inside; NULL: "/" */
+    const char *user;        /* NUMBER:NUMBER, who it is inside, if we are root; NULL: who we are */
     const struct confined_tree *trees;
     size_t tree_count;
     enum profile profile; /* PROFILE_STRICT unless it has to build and debug */

@@ -236,8 +236,9 @@ def a_repository_of_sha256_works_and_one_of_reftables_is_refused(place):
 @test(identities=("root",))
 def what_root_lays_belongs_to_the_owner_of_the_repository(place):
     make_repository(place)
-    agent(place, TWO_BRANCHES)
     subprocess.run(["chown", "-R", "4321:4322", place.work], check=True)
+    subprocess.run(["chmod", "-R", "go-rwx", place.work / ".git"], check=True)
+    agent(place, "git commit -q --allow-empty -m theirs", "-u", "4321:4322")
     applied(place)
     for path in (place.work / ".git").rglob("*"):
         equal((path.lstat().st_uid, path.lstat().st_gid), (4321, 4322), str(path))
