@@ -113,7 +113,7 @@ def modes_types_and_programs_are_shown(place):
         assert line in patch, f"{line!r} is not shown: {patch}"
     assert re.search(r"^(GIT binary patch|Binary files .* differ)$", patch, re.M), patch
     done = place.cove("apply", "--yes")
-    assert re.search(r"script.*\[.*execut", done.text) and re.search(r"elf.*\[.*\]", done.text), done
+    assert re.search(r"script.*\[.*be executed", done.text) and re.search(r"elf.*\[.*\]", done.text), done
     equal(changes(place), {}, "nothing is hidden")
     leave(place, "echo three >>text")
     control_fires("old mode" not in place.cove("diff").text, "a plain change shows no mode")

@@ -26,7 +26,9 @@ static int file_with(struct unit_scratch *scratch, size_t len, char byte)
 
 static void a_file_and_its_bytes_have_the_same_digest(void **state)
 {
-    static const size_t sizes[] = { 0, 1, 4096, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK, 3 * BLOCK + 7 };
+    static const size_t sizes[] = {
+        0, 1, 4096, BLOCK - 1, BLOCK, BLOCK + 1, (size_t)3 * BLOCK, (size_t)3 * BLOCK + 7
+    };
 
     for (size_t i = 0; i < 2 * ARRAY_LEN(sizes); i++) {
         size_t len = sizes[i / 2];
