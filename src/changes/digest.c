@@ -112,6 +112,7 @@ void digest_changes(const struct changes *changes, const struct digest *contents
         add_text(sha256, change->path);
         add_text(sha256, change->from);
         add_number(sha256, change->kind);
+        add_number(sha256, change->flags);
         add_number(sha256, change->count);
         add_side(sha256, &change->old);
         add_side(sha256, &change->new);

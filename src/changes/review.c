@@ -335,8 +335,21 @@ static void count(struct reviewing *reviewing)
     }
 }
 
-void review_changes(const struct patch_source *source, struct changes *changes, const struct strings *named,
-                    bool all, struct review *out)
+static void leave_to_others(struct reviewing *reviewing, bool (*elsewhere)(const struct change *change))
+{
+    for (size_t i = 0; elsewhere && i < reviewing->changes->len; i++) {
+        const struct change *change = &reviewing->changes->items[i];
+        struct review_item *item = &reviewing->out->items[i];
+
+        if (item->folded || change->flags & (FLAG_HIDES | FLAG_REPOSITORY) || !elsewhere(change))
+            continue;
+        item->folded = true;
+        reviewing->out->elsewhere++;
+    }
+}
+
+void review_changes(const struct patch_source *source, struct changes *changes, const struct review_wish *wish,
+                    struct review *out)
 {
     autofree size_t *directories = memory_zero((changes->len + 1) * sizeof *directories);
     struct reviewing reviewing = { source, changes, out, directories, MAP_NONE };
@@ -347,12 +360,13 @@ void review_changes(const struct patch_source *source, struct changes *changes, 
     judge_all(&reviewing);
     find_ignored(&reviewing);
     find_unseen(&reviewing);
-    if (!all)
-        fold(&reviewing, named);
+    if (!wish->all)
+        fold(&reviewing, wish->named);
     map_free(&reviewing.folds);
     for (size_t i = 0; i < changes->len; i++)
         if (!out->items[i].folded)
             look_at_content(&reviewing, i);
+    leave_to_others(&reviewing, wish->elsewhere);
     count(&reviewing);
 }
 

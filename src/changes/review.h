@@ -8,6 +8,7 @@
 
 #include <stdint.h>
 
+struct change;
 struct changes;
 struct digest;
 struct patch_source;
@@ -34,15 +35,22 @@ struct review {
     struct review_fold *folds;
     size_t len, cap; /* of `folds` */
     size_t autorun, build, folded, base_changed;
+    size_t elsewhere; /* folded too, because it is told in another way */
 };
 
 #define REVIEW_NONE ((struct review){ 0 })
 #define autoreview __attribute__((cleanup(review_free)))
 
-/* Adds flags to the changes.  `named`: paths that were asked for by name, so that they are never folded, nor
- * what is below them; `all`: nothing is. */
-void review_changes(const struct patch_source *source, struct changes *changes, const struct strings *named,
-                    bool all, struct review *out);
+struct review_wish {
+    const struct strings *named; /* asked for by name: never folded, nor what is below; or NULL */
+    bool all;                    /* nothing that git ignores is folded */
+    bool (*elsewhere)(
+        const struct change *change); /* told in another way, unless it hides something; or NULL */
+};
+
+/* Adds flags to the changes. */
+void review_changes(const struct patch_source *source, struct changes *changes, const struct review_wish *wish,
+                    struct review *out);
 void review_free(struct review *review);
 
 /* Contents of everything that is not folded.  What was judged by its bytes has theirs. */

@@ -153,7 +153,8 @@ static void refuse_own(const struct consent *consent, struct apply_result *resul
     for (size_t i = 0; i < changes->len; i++) {
         const struct change *change = &changes->items[i];
 
-        if (git_own_change(change) == GIT_NOT_OWN || is_listed(&consent->exclude, change))
+        if (git_own_change(change) == GIT_NOT_OWN || consent->review.items[i].folded ||
+            is_listed(&consent->exclude, change))
             continue;
         results[i].outcome = APPLY_REFUSED;
         error_set(&results[i].why, ERROR_REFUSED, "%s", git_own_reason(change));
@@ -250,7 +251,7 @@ static int bring_home(struct consent *consent, bool *out_clean, struct error *er
 
     if (tree < 0 || choose_way(consent, &apply, err) < 0)
         return -1;
-    review_changes(&source, &changed->changes, &changed->paths, consent->options->ignored, &consent->review);
+    changed_review(changed, consent->options->ignored, &consent->review);
     review_digest(&source, &changed->changes, &consent->review);
     apply.contents = consent->review.contents;
     if (check_reviewed(consent, err) < 0 || decide(consent, err) < 0)

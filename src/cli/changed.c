@@ -5,6 +5,8 @@
 #include "base/text.h"
 #include "box/tree.h"
 #include "changes/moved.h"
+#include "changes/patch.h"
+#include "changes/review.h"
 #include "cli/say.h"
 #include "git/own.h"
 #include "sys/sys.h"
@@ -270,11 +272,8 @@ static void keep_wanted(struct changed *changed)
     struct changes dropped = CHANGES_NONE;
 
     for (size_t i = 0; i < changes->len; i++) {
-        bool wanted = is_wanted(&changes->items[i], &changed->paths);
-        bool folded = wanted && git_own_change(&changes->items[i]) == GIT_OWN_STATE;
-        struct changes *to = wanted && !folded ? &kept : &dropped;
+        struct changes *to = is_wanted(&changes->items[i], &changed->paths) ? &kept : &dropped;
 
-        changed->git_state += folded;
         *array_add(to) = changes->items[i];
     }
     free(changes->items);
@@ -295,4 +294,17 @@ int changed_read(const struct strings *words, struct changed *out, struct error 
     out->all = !out->paths.len;
     keep_wanted(out);
     return 0;
+}
+
+static bool is_git_state(const struct change *change)
+{
+    return git_own_change(change) == GIT_OWN_STATE;
+}
+
+void changed_review(struct changed *changed, bool ignored, struct review *out)
+{
+    struct patch_source source = { changed->upper, changed->base, true };
+    struct review_wish wish = { .named = &changed->paths, .all = ignored, .elsewhere = is_git_state };
+
+    review_changes(&source, &changed->changes, &wish, out);
 }

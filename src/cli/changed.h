@@ -14,8 +14,7 @@ struct changed {
     int tree; /* where the changes go: the host's tree, which is the base, or what the base is a copy of */
     struct strings paths; /* that were asked for, relative to the workspace; none: all */
     struct changes changes;
-    uint64_t git_state; /* so many more of git's own, which are not listed (git/own.h) */
-    bool all;           /* no PATH was named */
+    bool all; /* no PATH was named */
 };
 
 #define CHANGED_NONE ((struct changed){ .which = WHICH_NONE, .upper = -1, .base = -1, .tree = -1 })
@@ -34,6 +33,11 @@ int changed_paths(const struct changed *changed, const struct strings *words, si
 /* Whether `path` is one of `paths`, or lies below one. */
 bool changed_is_listed(const struct strings *paths, const char *path);
 void changed_free(struct changed *changed);
+
+struct review;
+
+/* Judges them; git's own state, which is told by commits (cli/commits.h), is folded. */
+void changed_review(struct changed *changed, bool ignored, struct review *out);
 
 /* "file", "link", "directory", "special file"; "added", "changed" ...: as JSON and people have it. */
 const char *changed_kind_name(enum change_kind kind);

@@ -165,12 +165,11 @@ static void add_outside(const struct changed *changed, const char *prefix, uint6
     }
 }
 
-void commits_print(const struct changed *changed, const char *prefix)
+void commits_print(const struct changed *changed, uint64_t state, const char *prefix)
 {
     autoclose int dir = -1;
     autocommits struct commits commits = COMMITS_NONE;
     autotext struct text out = TEXT_NONE, rest = TEXT_NONE;
-    uint64_t state = changed->git_state;
     struct error err = { 0 };
 
     if (!changed->all && !state)
@@ -213,11 +212,11 @@ static void add_branch_node(const struct commits *commits, const struct branch *
     }
 }
 
-void commits_add_node(const struct changed *changed, struct node *root)
+void commits_add_node(const struct changed *changed, uint64_t state_files, struct node *root)
 {
     autoclose int dir = -1;
     autocommits struct commits commits = COMMITS_NONE;
-    autofree char *state = text_format("%" PRIu64, changed->git_state);
+    autofree char *state = text_format("%" PRIu64, state_files);
     struct node *git = node_add(root, "git", NODE_MAP, NULL), *list;
     struct error err = { 0 };
 

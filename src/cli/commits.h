@@ -3,6 +3,7 @@
 /* What `cove diff` and `cove apply` do about the git repository of a workspace. */
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct changed;
 struct error;
@@ -10,13 +11,13 @@ struct node;
 struct run_options;
 struct text;
 
-/* Prints git's part of a diff: how much of its own state is not shown, what was changed in a
+/* Prints git's part of a diff: how much of its own `state` is not shown, what was changed in a
  * repository outside of the workspace, and the commits.  Every line begins with `prefix`.  What cannot be
  * read is a warning: the rest of the diff is right without it. */
-void commits_print(const struct changed *changed, const char *prefix);
+void commits_print(const struct changed *changed, uint64_t state, const char *prefix);
 
 /* The same for programs: "git": {"state", "commits": [...]}. */
-void commits_add_node(const struct changed *changed, struct node *root);
+void commits_add_node(const struct changed *changed, uint64_t state, struct node *root);
 
 /* Brings the commits home, unless they were not asked for.  *clean becomes false if some were refused. */
 int commits_apply(const struct changed *changed, const struct run_options *options, bool *clean,

@@ -179,7 +179,7 @@ static void print_json(const struct changed *changed, const struct review *revie
         add_side(node, "old", &change->old);
         add_side(node, "new", &change->new);
     }
-    commits_add_node(changed, &root);
+    commits_add_node(changed, review->elsewhere, &root);
     node_write_json(&root, &out);
     puts(text_string(&out));
 }
@@ -214,12 +214,12 @@ int cli_diff(const struct command *command, int argc, char **argv)
 
     struct patch_source source = { changed.upper, changed.base, true };
 
-    review_changes(&source, &changed.changes, &changed.paths, options.run.ignored, &review);
+    changed_review(&changed, options.run.ignored, &review);
     if (options.run.json || paint_is_terminal(stdout))
         review_digest(&source, &changed.changes, &review);
     print(&changed, &options.run, &review);
     if (!options.run.json && !options.run.name_only)
-        commits_print(&changed, options.run.stat ? "" : "# ");
+        commits_print(&changed, review.elsewhere, options.run.stat ? "" : "# ");
     if (fflush(stdout) != 0)
         return EXIT_OWN_ERROR;
     remark_summary(&changed.changes, &review);
