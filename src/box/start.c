@@ -91,7 +91,8 @@ static int run_mounter(const struct box *box, struct error *err)
     while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
         continue;
     *err = mounter.error;
-    return mounter.done ? 0 : -1;
+    /* A clone that is gone has said why, over init_fd. */
+    return mounter.done || err->sys_errno == EPIPE || err->sys_errno == ECONNRESET ? 0 : -1;
 }
 
 static int clone_failed(struct error *err)

@@ -115,6 +115,12 @@ static bool agrees_to_all(const struct consent *consent)
     return consent->options->yes || consent->options->dry_run || count == 0 || say_ask(question);
 }
 
+/* Whoever names the whole workspace has named nothing. */
+static bool is_allowed(const struct consent *consent, const struct change *change)
+{
+    return !strings_have(&consent->autorun, "") && changed_is_listed(&consent->autorun, change->path);
+}
+
 static int decide(struct consent *consent, struct error *err)
 {
     const struct run_options *options = consent->options;
@@ -130,8 +136,7 @@ static int decide(struct consent *consent, struct error *err)
             git_own_change(change) != GIT_NOT_OWN)
             continue;
         if (consent->review.items[i].verdict.class == CLASSIFY_AUTORUN)
-            consent->taken[i] =
-                changed_is_listed(&consent->autorun, change->path) || options->dry_run || ask_about(consent, i);
+            consent->taken[i] = is_allowed(consent, change) || options->dry_run || ask_about(consent, i);
         else
             consent->taken[i] = options->interactive ? ask_about(consent, i) : all;
     }
@@ -228,7 +233,8 @@ static int verify(const struct consent *consent, const struct apply *apply, stru
             if (results[i].outcome == APPLY_DONE || results[i].outcome == APPLY_SAME)
                 results[i].outcome = APPLY_LEFT; /* it was done on the copy only */
         (void)tell(consent, apply->tree, results);
-        say_warning("nothing was verified or brought home; leave out what is refused or in conflict");
+        say_warning("nothing was verified or brought home; leave out what is refused or in conflict with "
+                    "--exclude PATH");
     }
     return verified == VERIFIED_YES;
 }

@@ -85,7 +85,8 @@ static int choose(const struct changed *changed, const struct strings *exclude, 
             continue;
         if (refusal(change)) {
             text_add_inert(&shown, change->path);
-            fprintf(stderr, "cove: %s: %s\n", text_string(&shown), refusal(change));
+            fprintf(stderr, "cove: %s: %s; leave it out with --exclude\n", text_string(&shown),
+                    refusal(change));
             refused = 1;
             continue;
         }

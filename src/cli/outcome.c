@@ -32,7 +32,7 @@ static struct counts count(const struct outcome *outcome)
     struct counts counts = { 0 };
 
     for (size_t i = 0; i < outcome->changed->changes.len; i++)
-        counts.of[outcome->results[i].outcome]++;
+        counts.of[outcome->results[i].outcome] += !outcome->review->items[i].folded;
     return counts;
 }
 
