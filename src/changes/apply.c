@@ -288,6 +288,18 @@ static bool is_of_round(const struct change *change, enum round round, enum appl
     return removal == (round == ROUND_REMOVALS);
 }
 
+/* Closed now, the next try could not bring what is missing. */
+static bool is_incomplete(const struct changes *changes, size_t index, const struct apply_result *results)
+{
+    const char *directory = changes->items[index].path;
+    size_t len = strlen(directory);
+
+    for (size_t i = index + 1; i < changes->len && strncmp(changes->items[i].path, directory, len) == 0; i++)
+        if (changes->items[i].path[len] == '/' && results[i].outcome == APPLY_FAILED)
+            return true;
+    return false;
+}
+
 static void apply_round(const struct apply *apply, const struct changes *changes, enum round round,
                         struct apply_result *results)
 {
@@ -297,6 +309,11 @@ static void apply_round(const struct apply *apply, const struct changes *changes
 
         if (results[i].outcome == APPLY_LEFT || !is_of_round(change, round, results[i].outcome))
             continue;
+        if (round == ROUND_MODES && is_incomplete(changes, i, results)) {
+            results[i].outcome = APPLY_FAILED;
+            error_set(&results[i].why, ERROR_SYSTEM, "it stays open until everything in it is there");
+            continue;
+        }
         if (round == ROUND_MODES) {
             close_directory(apply, change, &results[i]);
             continue;
