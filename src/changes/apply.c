@@ -141,6 +141,11 @@ static bool is_same_file(const struct stat *a, const struct stat *b)
            a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
+static struct apply_print print_of(const struct stat *status)
+{
+    return (struct apply_print){ status->st_ino, status->st_size, status->st_mtim };
+}
+
 /* --- making the new one beside its place --- */
 
 static int open_new(const struct task *task)
@@ -160,18 +165,27 @@ static int own_as_directory(const struct task *task)
     return fchownat(task->parent, task->beside, parent.st_uid, parent.st_gid, AT_SYMLINK_NOFOLLOW);
 }
 
-static int copy_bytes(int from, int to)
+/* As much as there was when we began: what grows as fast as it is copied has no end. */
+static size_t rest(off_t size, off_t done)
 {
-    ssize_t moved = copy_file_range(from, NULL, to, NULL, 1 << 30, 0);
+    return size - done < 1 << 30 ? (size_t)(size - done) : (size_t)1 << 30;
+}
 
-    while (moved > 0)
-        moved = copy_file_range(from, NULL, to, NULL, 1 << 30, 0);
+static int copy_bytes(int from, int to, off_t size)
+{
+    off_t done = 0;
+    ssize_t moved = copy_file_range(from, NULL, to, NULL, rest(size, 0), 0);
+
+    while (moved > 0) {
+        done += moved;
+        moved = copy_file_range(from, NULL, to, NULL, rest(size, done), 0);
+    }
     if (moved == 0 || (errno != EXDEV && errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP))
         return (int)moved;
     if (lseek(from, 0, SEEK_SET) < 0 || lseek(to, 0, SEEK_SET) < 0)
         return -1;
-    while ((moved = sendfile(to, from, NULL, 1 << 30)) > 0)
-        continue;
+    for (done = 0; (moved = sendfile(to, from, NULL, rest(size, done))) > 0;)
+        done += moved;
     return (int)moved;
 }
 
@@ -183,10 +197,12 @@ static int make_file(struct task *task)
 
     if (from < 0 || fstat(from, &status) < 0 || !S_ISREG(status.st_mode))
         return failed(task, "open the sandbox's file");
-    to = openat(task->parent, task->beside, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0);
-    if (to < 0 || copy_bytes(from, to) < 0)
+    to = openat(task->parent, task->beside, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0);
+    if (to < 0 || copy_bytes(from, to, status.st_size) < 0)
         return failed(task, "write the file");
-    if (own_as_directory(task) < 0 || futimens(to, times) < 0 ||
+    if (task->apply->accept && !task->apply->accept(task->apply->owner, task->change, from, to))
+        return say(task, APPLY_LEFT, "it is not wanted as it is now");
+    if (own_as_directory(task) < 0 || (!task->apply->live && futimens(to, times) < 0) ||
         fchmod(to, plain_mode(task->change->new.mode)) < 0)
         return failed(task, "set owner, mode and time");
     return 0;
@@ -266,17 +282,31 @@ static int exchange(struct task *task)
     return conflict(task, "it was written to while it was brought home");
 }
 
+/* Before it has its name: from then on it may be the owner who writes to it. */
+static int note_put(struct task *task)
+{
+    struct stat made;
+
+    if (!task->apply->live)
+        return 0;
+    if (fstatat(task->parent, task->beside, &made, AT_SYMLINK_NOFOLLOW) < 0)
+        return failed(task, "look at what was made");
+    task->result->put = print_of(&made);
+    return 0;
+}
+
 static int put(struct task *task)
 {
     if (clear_beside(task) < 0)
         return -1;
-    if (make_beside(task) < 0) {
+    if (make_beside(task) < 0 || note_put(task) < 0) {
         (void)drop(task, task->change->new.type == SIDE_DIRECTORY ? S_IFDIR : S_IFREG);
         return -1;
     }
     if ((task->seen.st_mode ? exchange(task) : put_where_nothing_was(task)) < 0)
         return -1;
-    (void)utimensat(task->parent, task->name, NULL, AT_SYMLINK_NOFOLLOW); /* builds go by it */
+    if (!task->apply->live)
+        (void)utimensat(task->parent, task->name, NULL, AT_SYMLINK_NOFOLLOW); /* builds go by it */
     return 0;
 }
 
@@ -311,6 +341,7 @@ static int change_mode(struct task *task)
         return conflict(task, "it was replaced meanwhile");
     if (chmod(sys_fd_path(fd).text, plain_mode(task->change->new.mode)) < 0)
         return failed(task, "change its mode");
+    task->result->put = print_of(&task->seen);
     return 0;
 }
 
@@ -494,7 +525,7 @@ int apply_changes(const struct apply *apply, const struct changes *changes, appl
     }
     for (enum round round = 0; round < ROUNDS; round++)
         apply_round(apply, changes, round, results);
-    if (!apply->only_look && syncfs(apply->tree) < 0)
+    if (!apply->only_look && !apply->live && syncfs(apply->tree) < 0)
         return error_sys(err, "write the changes to disk");
     return 0;
 }

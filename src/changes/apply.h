@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 #include <time.h>
 
 struct change;
@@ -16,13 +17,21 @@ struct changes;
  * out not to be what was looked at, it is exchanged back and the change is a conflict.  So whoever
  * stops us at any moment finds each file whole, old or new, and can start again. */
 struct apply {
-    int upper; /* where the changes are: the sandbox's layer; it is over */
+    int upper; /* where the changes are: the sandbox's layer */
     int tree;  /* where they go */
 
     /* When the sandbox began: what was written later is the owner's own and never thrown away. */
     struct timespec since;
 
     bool only_look; /* say what would happen, change nothing */
+
+    /* The sandbox still runs: what was put is told exactly, and nobody waits for the disk. */
+    bool live;
+
+    /* Called with a file's copy when it is complete and nobody has it yet, and with the original; false:
+     * it is left.  What is judged here cannot be changed any more from inside.  NULL: all are taken. */
+    bool (*accept)(void *owner, const struct change *change, int original, int copy);
+    void *owner;
 };
 
 enum apply_outcome {
@@ -34,9 +43,17 @@ enum apply_outcome {
     APPLY_LEFT,     /* was not asked for */
 };
 
+/* What lies at a place: as long as nobody writes to it. */
+struct apply_print {
+    ino_t inode; /* 0: nothing */
+    off_t size;
+    struct timespec mtime;
+};
+
 struct apply_result {
     enum apply_outcome outcome;
-    struct error why; /* for CONFLICT, REFUSED and FAILED */
+    struct error why;       /* for CONFLICT, REFUSED and FAILED */
+    struct apply_print put; /* for DONE, with `live`: what is there now; nothing if it was removed */
 };
 
 /* Which changes to take; `owner` is the caller's. */

@@ -116,4 +116,15 @@ struct changes_source {
  * error. */
 int changes_scan(const struct changes_source *source, struct changes *out, struct error *err);
 
+enum changes_how {
+    CHANGES_BELOW = 1 << 0, /* of a directory, also what lies below it */
+    CHANGES_GONE = 1 << 1,  /* if the upper has nothing there, it was removed */
+};
+
+/* The same for one path alone ("": the whole tree).  It costs no more than that: a renamed file is one that
+ * was removed and one that was added, and that the owner removed something may not be noticed.  Marks of
+ * renamed directories are not obeyed. */
+int changes_scan_at(const struct changes_source *source, const char *path, unsigned how, struct changes *out,
+                    struct error *err);
+
 void changes_free(struct changes *changes);

@@ -326,11 +326,22 @@ static int run(struct scan *scan)
     return 0;
 }
 
-int changes_scan(const struct changes_source *source, struct changes *out, struct error *err)
+static int run_at(struct scan *scan, const char *path, unsigned how)
+{
+    prepare(scan);
+    if (walk_at(scan, path, how) < 0)
+        return -1;
+    put_in_order(scan->out);
+    return 0;
+}
+
+/* `path` NULL: everything. */
+static int find(const struct changes_source *source, const char *path, unsigned how, struct changes *out,
+                struct error *err)
 {
     struct changes found = CHANGES_NONE;
     struct scan scan = { .source = source, .out = &found, .err = err };
-    int result = run(&scan);
+    int result = path ? run_at(&scan, path, how) : run(&scan);
 
     free_scan(&scan);
     if (result < 0) {
@@ -339,4 +350,15 @@ int changes_scan(const struct changes_source *source, struct changes *out, struc
     }
     *out = found;
     return 0;
+}
+
+int changes_scan(const struct changes_source *source, struct changes *out, struct error *err)
+{
+    return find(source, NULL, 0, out, err);
+}
+
+int changes_scan_at(const struct changes_source *source, const char *path, unsigned how, struct changes *out,
+                    struct error *err)
+{
+    return find(source, path, how, out, err);
 }

@@ -1,0 +1,367 @@
+#include "keeper/live_bring.h"
+
+#include "base/array.h"
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/own.h"
+#include "base/text.h"
+#include "sys/sys.h"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    FILE_MAX = 256 << 20, /* a larger file stays in the layer: it would keep all others waiting */
+    RESTS_MAX = 200,      /* listed; the others are counted */
+    REST_FACTOR = 8,      /* a path is brought during a ninth of the time at most */
+};
+
+/* What was found out about one change on its way. */
+struct note {
+    enum { NOTE_TAKE, NOTE_WAITS, NOTE_OWNERS, NOTE_LARGE, NOTE_AGAIN, NOTE_STOPPED, NOTE_LATER } what;
+    const char *why;
+    struct known_mark mark; /* the state that was copied */
+    bool copied;
+};
+
+struct batch {
+    struct bring *bring;
+    struct changes changes;
+    struct note *notes;
+    struct apply_result *results;
+    size_t asked;
+    bool patient;
+    apply_wanted *only; /* NULL: all */
+};
+
+/* Nothing there: a mark of zero. */
+static struct known_mark mark_at(const struct bring *bring, const char *path)
+{
+    autoclose int fd = sys_openat2(bring->sides.upper, path, O_PATH | O_NOFOLLOW | O_CLOEXEC,
+                                   RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+    struct stat status;
+
+    if (fd < 0 || fstat(fd, &status) < 0)
+        return (struct known_mark){ 0 };
+    return known_mark_of(&status);
+}
+
+/* The clock of files ticks every few milliseconds: what was just written may be written again and look the
+ * same.  Such a state is not remembered, so that it is looked at once more. */
+static struct known_mark lasting(struct known_mark mark)
+{
+    enum { TICKS_NS = 20000000 };
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+
+    int64_t age = (int64_t)(now.tv_sec - mark.ctime.tv_sec) * 1000000000 + now.tv_nsec - mark.ctime.tv_nsec;
+
+    return age > TICKS_NS || !mark.inode ? mark : (struct known_mark){ 0 };
+}
+
+bool bring_is_due(const struct bring *bring, const struct known *known)
+{
+    struct known_mark now = mark_at(bring, known->path);
+
+    return !known_is_marked(&now, &known->seen);
+}
+
+/* --- judging --- */
+
+static bool is_wanted(void *owner, const struct change *change)
+{
+    struct batch *batch = owner;
+    struct bring *bring = batch->bring;
+    struct note *note = &batch->notes[batch->asked++];
+
+    if (batch->only && !batch->only(NULL, change))
+        note->what = NOTE_LATER;
+    else if (judge_is_owners(&bring->sides, known_find(&bring->known, change->path), change))
+        *note = (struct note){ .what = NOTE_OWNERS, .why = "you changed it on the host meanwhile" };
+    else if (change->new.type == SIDE_FILE && change->new.size > FILE_MAX)
+        *note = (struct note){ .what = NOTE_LARGE, .why = "it is too large to be brought while it is written" };
+    else if ((note->why = judge_waits(&bring->sides, change, -1)))
+        note->what = NOTE_WAITS;
+    return note->what == NOTE_TAKE;
+}
+
+static bool is_still(const struct change *change, const struct stat *status)
+{
+    return (uint64_t)status->st_size == change->new.size &&
+           status->st_mtim.tv_sec == change->new.mtime.tv_sec &&
+           status->st_mtim.tv_nsec == change->new.mtime.tv_nsec;
+}
+
+/* Here the bytes are those that the host will have: the last word. */
+static bool is_accepted(void *owner, const struct change *change, int original, int copy)
+{
+    struct batch *batch = owner;
+    struct bring *bring = batch->bring;
+    struct note *note = &batch->notes[change - batch->changes.items];
+    struct stat status = { 0 };
+
+    note->copied = true;
+    if (fstat(original, &status) == 0 && is_still(change, &status))
+        note->mark = lasting(known_mark_of(&status));
+    if (bring->stop && bring->stop(bring->owner))
+        note->what = NOTE_STOPPED;
+    else if (batch->patient && !is_still(change, &status))
+        note->what = NOTE_AGAIN;
+    else if ((note->why = judge_waits(&bring->sides, change, copy)))
+        note->what = NOTE_WAITS;
+    return note->what == NOTE_TAKE;
+}
+
+/* --- remembering --- */
+
+static void settle_done(struct bring *bring, struct known *known, const struct change *change,
+                        const struct apply_result *result)
+{
+    known->state = change->kind == CHANGE_REMOVED ? KNOWN_GONE : KNOWN_OURS;
+    known->put = result->put;
+    known->based = known->state == KNOWN_OURS;
+    bring->brought += !known->brought;
+    known->brought = true;
+}
+
+/* Both sides are the same. */
+static void settle_as(struct known *known, bool there)
+{
+    known->based = there;
+    if (!there)
+        known->state = KNOWN_GONE;
+    else if (known->state != KNOWN_OURS)
+        known->state = KNOWN_SAME;
+}
+
+static void settle(struct batch *batch, size_t i, const char *top, const struct known_mark *before)
+{
+    const struct change *change = &batch->changes.items[i];
+    const struct apply_result *result = &batch->results[i];
+    struct known *known = known_add(&batch->bring->known, change->path);
+
+    if (!known)
+        return;
+    known->seen = batch->notes[i].mark;
+    if (!batch->notes[i].copied && strcmp(change->path, top) == 0)
+        known->seen = lasting(*before);
+    if (result->outcome == APPLY_DONE) {
+        settle_done(batch->bring, known, change, result);
+        return;
+    }
+    if (result->outcome == APPLY_SAME) {
+        settle_as(known, change->new.type != SIDE_NONE);
+        return;
+    }
+    known->based = known->based || change->old.type != SIDE_NONE;
+    if (known->state != KNOWN_OURS)
+        known->state = KNOWN_WAITS;
+}
+
+/* There is nothing to do: it is on both sides, or it was never more than a name. */
+static void settle_same(struct bring *bring, const char *path, const struct known_mark *before)
+{
+    struct known *known = before->inode ? known_add(&bring->known, path) : known_find(&bring->known, path);
+
+    if (!known)
+        return;
+    known->seen = lasting(*before);
+    settle_as(known, before->inode);
+}
+
+/* --- one batch --- */
+
+static void batch_free(struct batch *batch)
+{
+    free(batch->notes);
+    free(batch->results);
+}
+
+static int batch_run(struct batch *batch, struct error *err)
+{
+    struct bring *bring = batch->bring;
+    struct apply apply = { .upper = bring->sides.upper,
+                           .tree = bring->sides.base,
+                           .since = bring->sides.since,
+                           .live = true,
+                           .accept = is_accepted,
+                           .owner = batch };
+
+    batch->notes = memory_zero((batch->changes.len + 1) * sizeof *batch->notes);
+    batch->results = memory_zero((batch->changes.len + 1) * sizeof *batch->results);
+    return apply_changes(&apply, &batch->changes, is_wanted, batch, batch->results, err);
+}
+
+/* No time is given: what the owner changed is judged here, where it is known what is ours. */
+static struct changes_source source_of(const struct bring *bring)
+{
+    const struct live_sides *sides = &bring->sides;
+
+    return (struct changes_source){ .upper = sides->upper,
+                                    .base = sides->base,
+                                    .marks = sides->marks,
+                                    .inside = sides->inside,
+                                    .hide = sides->hide,
+                                    .shift = sides->shift };
+}
+
+/* What we made and the layer has no more was removed inside, also where overlayfs notes nothing: in a
+ * directory that is new itself. */
+static bool is_gone(const struct bring *bring, const char *path, const struct known_mark *now)
+{
+    const struct known *known = known_find(&bring->known, path);
+
+    return !now->inode && known && known->state == KNOWN_OURS;
+}
+
+static void take_rest(struct bring *bring, const char *path, uint64_t began)
+{
+    struct known *known = known_find(&bring->known, path);
+    uint64_t now = clock_us();
+
+    if (known)
+        known->rest_until = now + (now - began) * REST_FACTOR;
+}
+
+enum bring_outcome bring_path(struct bring *bring, const char *path, bool below, bool patient)
+{
+    struct batch batch = { .bring = bring, .patient = patient };
+    struct known_mark before = mark_at(bring, path);
+    struct changes_source source = source_of(bring);
+    unsigned how = (below ? CHANGES_BELOW : 0U) | (is_gone(bring, path, &before) ? CHANGES_GONE : 0U);
+    enum bring_outcome outcome = BRING_DONE;
+    uint64_t began = clock_us();
+    struct error ignored; /* whatever it is, the end finds it again */
+
+    if (!known_add(&bring->known, path))
+        return BRING_DONE;
+    if (changes_scan_at(&source, path, how, &batch.changes, &ignored) < 0 || batch_run(&batch, &ignored) < 0) {
+        changes_free(&batch.changes);
+        batch_free(&batch);
+        return BRING_DONE;
+    }
+    if (!batch.changes.len || strcmp(batch.changes.items[0].path, path) != 0)
+        settle_same(bring, path, &before);
+    for (size_t i = 0; i < batch.changes.len; i++) {
+        if (batch.notes[i].what == NOTE_AGAIN)
+            outcome = BRING_AGAIN;
+        settle(&batch, i, path, &before);
+    }
+    take_rest(bring, path, began);
+    changes_free(&batch.changes);
+    batch_free(&batch);
+    return outcome;
+}
+
+/* --- all of it --- */
+
+static enum bring_kind kind_of_rest(const struct note *note, const struct apply_result *result)
+{
+    if (note->what == NOTE_WAITS)
+        return BRING_WAITS;
+    return note->what == NOTE_OWNERS || result->outcome == APPLY_CONFLICT ? BRING_CONFLICT : BRING_FAILED;
+}
+
+static void add_rest(const struct batch *batch, size_t i, struct bring_rests *rests, uint64_t *counts)
+{
+    const struct note *note = &batch->notes[i];
+    const struct apply_result *result = &batch->results[i];
+    enum bring_kind kind = kind_of_rest(note, result);
+    const char *why = note->why ? note->why : note->what == NOTE_STOPPED ? "it was stopped" : result->why.text;
+
+    if (result->outcome == APPLY_DONE || result->outcome == APPLY_SAME)
+        return;
+    if (counts[kind]++ < RESTS_MAX)
+        *array_add(rests) =
+            (struct bring_rest){ kind, text_copy(batch->changes.items[i].path), text_copy(why) };
+}
+
+/* At most so many at a time: a result takes half a kilobyte. */
+enum { SOME = 4096 };
+
+struct all {
+    struct bring *bring;
+    struct changes changes;
+    struct bring_rests *rests;
+    uint64_t *counts;
+};
+
+static bool is_removal(void *owner, const struct change *change)
+{
+    (void)owner;
+    return change->kind == CHANGE_REMOVED ||
+           (change->kind == CHANGE_RETYPED && change->old.type == SIDE_DIRECTORY);
+}
+
+static bool is_no_removal(void *owner, const struct change *change)
+{
+    return !is_removal(owner, change);
+}
+
+static int bring_some(const struct all *all, size_t from, apply_wanted *only, struct error *err)
+{
+    size_t len = all->changes.len - from < SOME ? all->changes.len - from : SOME;
+    struct batch batch = { .bring = all->bring,
+                           .changes = { .items = all->changes.items + from, .len = len },
+                           .only = only };
+    struct known_mark none = { 0 };
+    int result = batch_run(&batch, err);
+
+    for (size_t i = 0; result == 0 && i < len; i++) {
+        bool forgotten = all->bring->known.full && !known_find(&all->bring->known, batch.changes.items[i].path);
+
+        if (batch.notes[i].what == NOTE_LATER)
+            continue;
+        add_rest(&batch, i, all->rests, all->counts);
+        settle(&batch, i, "", &none);
+        all->bring->brought += forgotten && batch.results[i].outcome == APPLY_DONE;
+    }
+    batch_free(&batch);
+    return result;
+}
+
+/* What is new from the top down, then what goes from the inside out. */
+static int bring_each(const struct all *all, struct error *err)
+{
+    size_t parts = (all->changes.len + SOME - 1) / SOME;
+
+    for (size_t i = 0; i < parts; i++)
+        if (bring_some(all, i * SOME, is_no_removal, err) < 0)
+            return -1;
+    for (size_t i = parts; i-- > 0;)
+        if (bring_some(all, i * SOME, is_removal, err) < 0)
+            return -1;
+    return 0;
+}
+
+static void bring_known(struct bring *bring)
+{
+    for (size_t i = 0; i < bring->known.len; i++) {
+        const struct known *known = &bring->known.items[i];
+
+        if (known->state != KNOWN_OURS || !bring_is_due(bring, known))
+            continue;
+
+        autofree char *path = text_copy(known->path);
+
+        (void)bring_path(bring, path, false, false);
+    }
+}
+
+int bring_all(struct bring *bring, struct bring_rests *rests, uint64_t counts[BRING_KINDS], struct error *err)
+{
+    struct all all = { .bring = bring, .rests = rests, .counts = counts };
+    struct changes_source source = source_of(bring);
+
+    bring_known(bring);
+    if (changes_scan_at(&source, "", CHANGES_BELOW, &all.changes, err) < 0)
+        return -1;
+
+    int result = bring_each(&all, err);
+
+    changes_free(&all.changes);
+    return result;
+}
