@@ -342,13 +342,32 @@ static int do_root(struct executor *x, const struct step *step, struct error *er
     return tell(x, &x->root, 1, err);
 }
 
+/* The host's own tree, without what is mounted below it. */
+static int mount_through(struct executor *x, const struct step *step, int target, struct error *err)
+{
+    const struct tree *tree = &x->plan->trees.items[step->tree];
+    autoclose int source = open_source(tree, err), copy = -1;
+
+    if (source < 0)
+        return -1;
+    if (needs_id_map(x, step)) {
+        copy = steal_fd(&x->copies[step->tree]);
+    } else {
+        copy = sys_open_tree(source, "", AT_EMPTY_PATH);
+        if (copy < 0 || sys_mount_attr(copy, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, 0, -1) < 0)
+            return overlay_failed(tree, err);
+    }
+    return sys_move_mount(copy, target) < 0 ? error_sys(err, "show %s as it is", tree->source) : 0;
+}
+
 static int do_tree(struct executor *x, const struct step *step, struct error *err)
 {
+    const struct tree *tree = &x->plan->trees.items[step->tree];
     autoclose int target = open_directory(x, step->target, 0755);
 
     if (target < 0)
         return error_sys(err, "open %s to mount on", step->target);
-    if (mount_overlay(x, step, target, err) < 0)
+    if ((tree->mode == TREE_RW ? mount_through : mount_overlay)(x, step, target, err) < 0)
         return -1;
     return remember(x, step->target, step->flags) < 0 ? error_sys(err, "look at %s", step->target) : 0;
 }
@@ -417,6 +436,52 @@ static int do_file(struct executor *x, const struct step *step, struct error *er
     if (copy_file(x, source, step, err) < 0)
         return -1;
     return tree->mode == TREE_RO ? seal(x, step, err) : 0;
+}
+
+/* A path below a tree that is written through: itself, if it is a link. */
+static int open_below(const struct executor *x, const struct step *step)
+{
+    const struct tree *tree = &x->plan->trees.items[step->tree];
+    autoclose int top = open_inside(x, tree->target, O_DIRECTORY);
+
+    if (top < 0)
+        return -1;
+    return sys_openat2(top, step->target + strlen(tree->target) + 1, O_PATH | O_NOFOLLOW,
+                       RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+}
+
+/* Mounts `source` over the path of the step, read-only.  A link is covered as well as a file. */
+static int cover(struct executor *x, const struct step *step, int source, int target, struct error *err)
+{
+    autoclose int copy = sys_open_tree(source, "", AT_EMPTY_PATH);
+
+    if (copy < 0 || sys_mount_attr(copy, mount_attributes(step), 0, -1) < 0 ||
+        sys_move_mount(copy, target) < 0 || remember_id(x, sys_mount_id(copy, ""), step->flags) < 0)
+        return error_sys(err, "mount over %s", step->target);
+    return 0;
+}
+
+static int do_protect(struct executor *x, const struct step *step, struct error *err)
+{
+    autoclose int target = open_below(x, step);
+
+    if (target < 0)
+        return may_be_missing(step) ? 0 : error_sys(err, "open %s", step->target);
+    return cover(x, step, target, target, err);
+}
+
+/* An empty directory, or a device that this mount lets nobody open. */
+static int do_cover(struct executor *x, const struct step *step, struct error *err)
+{
+    autoclose int target = open_below(x, step), null = -1;
+    struct stat status;
+
+    if (target < 0)
+        return may_be_missing(step) ? 0 : error_sys(err, "open %s", step->target);
+    null = open("/dev/null", O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (null < 0 || fstat(target, &status) < 0)
+        return error_sys(err, "look at %s", step->target);
+    return cover(x, step, S_ISDIR(status.st_mode) ? x->empty : null, target, err);
 }
 
 /* In place of what the image has under that name, which may be a link to anywhere. */
@@ -612,6 +677,22 @@ static int do_loopback(struct executor *x, const struct step *step, struct error
     return network_make(err);
 }
 
+#ifdef COVE_UNSAFE
+static bool left_out(const struct plan *plan, const struct step *step)
+{
+    const char *at = plan->without ? strstr(plan->without, step->guard) : NULL;
+    size_t len = strlen(step->guard);
+
+    return at && (at == plan->without || at[-1] == ',') && (at[len] == ',' || at[len] == '\0');
+}
+#else
+static bool left_out(const struct plan *plan, const struct step *step)
+{
+    (void)plan, (void)step;
+    return false;
+}
+#endif
+
 /* Takes the mounter's mounts into the comparison. */
 static int adopt(struct executor *x, struct error *err)
 {
@@ -620,10 +701,17 @@ static int adopt(struct executor *x, struct error *err)
         bool mounted = step->kind == STEP_ROOT || step->kind == STEP_TREE || step->kind == STEP_TMPFS ||
                        step->kind == STEP_SYSFS || (step->kind == STEP_FILE && (step->flags & MS_RDONLY));
 
-        if (step->by != BY_MOUNTER)
+        if (step->by != BY_MOUNTER || (step->kind == STEP_PROTECT && left_out(x->plan, step)))
             continue;
         if (step->kind == STEP_READONLY && expect_readonly(x, step) < 0)
             return error_sys(err, "look at %s", step->target);
+        if (step->kind == STEP_PROTECT || step->kind == STEP_COVER) {
+            autoclose int covered = open_below(x, step);
+
+            if (remember_id(x, covered < 0 ? 0 : sys_mount_id(covered, ""), step->flags) < 0 &&
+                !may_be_missing(step))
+                return error_sys(err, "look at %s", step->target);
+        }
         if (mounted && remember(x, step->target, step->flags) < 0 && !may_be_missing(step))
             return error_sys(err, "look at %s", step->target);
     }
@@ -679,24 +767,17 @@ static int do_landlock(struct executor *x, const struct step *step, struct error
 }
 
 static int (*const doers[STEP_COUNT])(struct executor *, const struct step *, struct error *) = {
-    [STEP_ROOT] = do_root,     [STEP_TREE] = do_tree,           [STEP_FILE] = do_file,
-    [STEP_TEXT] = do_text,     [STEP_DIRECTORY] = do_directory, [STEP_LINK] = do_link,
-    [STEP_PROC] = do_mount,    [STEP_TMPFS] = do_mount,         [STEP_DEVPTS] = do_mount,
-    [STEP_DEVICE] = do_device, [STEP_SYSFS] = do_sysfs,         [STEP_MASK] = do_mask,
-    [STEP_SEAL] = seal,        [STEP_READONLY] = do_readonly,   [STEP_KNOB] = do_knob,
-    [STEP_AWAIT] = do_await,   [STEP_LOOPBACK] = do_loopback,   [STEP_HOSTNAME] = do_hostname,
-    [STEP_PIVOT] = do_pivot,   [STEP_VERIFY] = do_verify,       [STEP_LANDLOCK] = do_landlock,
+    [STEP_ROOT] = do_root,       [STEP_TREE] = do_tree,           [STEP_FILE] = do_file,
+    [STEP_TEXT] = do_text,       [STEP_DIRECTORY] = do_directory, [STEP_LINK] = do_link,
+    [STEP_PROC] = do_mount,      [STEP_TMPFS] = do_mount,         [STEP_DEVPTS] = do_mount,
+    [STEP_DEVICE] = do_device,   [STEP_SYSFS] = do_sysfs,         [STEP_MASK] = do_mask,
+    [STEP_SEAL] = seal,          [STEP_READONLY] = do_readonly,   [STEP_KNOB] = do_knob,
+    [STEP_AWAIT] = do_await,     [STEP_LOOPBACK] = do_loopback,   [STEP_HOSTNAME] = do_hostname,
+    [STEP_PROTECT] = do_protect, [STEP_COVER] = do_cover,         [STEP_PIVOT] = do_pivot,
+    [STEP_VERIFY] = do_verify,   [STEP_LANDLOCK] = do_landlock,
 };
 
 #ifdef COVE_UNSAFE
-static bool left_out(const struct plan *plan, const struct step *step)
-{
-    const char *at = plan->without ? strstr(plan->without, step->guard) : NULL;
-    size_t len = strlen(step->guard);
-
-    return at && (at == plan->without || at[-1] == ',') && (at[len] == ',' || at[len] == '\0');
-}
-
 /* In place of a tree that is left out: the host's own directory, writable.  Everything else is
  * left out by doing nothing. */
 static int do_left_out(struct executor *x, const struct step *step, struct error *err)

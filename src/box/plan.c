@@ -142,6 +142,32 @@ static void plan_sys(struct plan *plan)
     step->flags = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC;
 }
 
+/* In a tree that is written through there is no layer to leave something out of, so it is mounted over.
+ * What is mounted on cannot be removed or renamed either. */
+static void plan_cover(struct plan *plan, size_t number, enum step_kind kind, const struct strings *paths)
+{
+    const struct tree *tree = &plan->trees.items[number];
+
+    for (size_t i = 0; i < paths->len; i++) {
+        autofree char *target = text_format("%s/%s", tree->target, paths->items[i]);
+        struct step *step = add_at(plan, kind, "protect", target, NULL);
+
+        step->by = BY_MOUNTER;
+        step->tree = number;
+        step->flags = MS_RDONLY | MS_NOSUID | MS_NODEV;
+        step->mode = STEP_MODE_OPTIONAL;
+    }
+}
+
+static const char *tree_guard(const struct tree *tree)
+{
+    static const char *const guards[] = {
+        [TREE_RO] = "readonly", [TREE_COW] = "copy-on-write", [TREE_RW] = "written-through"
+    };
+
+    return guards[tree->mode];
+}
+
 /* The mounter's part: image, then the trees from the outside in, so that a tree inside another
  * one lies on top of it. */
 static void plan_trees(struct plan *plan, const struct host *host)
@@ -149,13 +175,13 @@ static void plan_trees(struct plan *plan, const struct host *host)
     for (size_t i = 0; i < plan->trees.len; i++) {
         const struct tree *tree = &plan->trees.items[i];
         enum step_kind kind = i == 0 ? STEP_ROOT : tree->file ? STEP_FILE : STEP_TREE;
-        struct step *step = add(plan, kind, BY_MOUNTER, tree->mode == TREE_RO ? "readonly" : "copy-on-write");
+        struct step *step = add(plan, kind, BY_MOUNTER, tree_guard(tree));
 
         step->target = text_copy(tree->target);
         step->source = text_copy(tree->source);
         step->tree = i;
         step->flags = MS_NOSUID | MS_NODEV | (tree->mode == TREE_RO ? MS_RDONLY : 0);
-        if (tree->mode == TREE_COW && !tree->file)
+        if (tree->mode != TREE_RO && !tree->file) /* of one that is written through: for what is set aside */
             step->layer = plan->layers++;
         if (i > 0)
             continue;
@@ -163,11 +189,16 @@ static void plan_trees(struct plan *plan, const struct host *host)
         plan_tmpfs(plan, "run", "/run", "mode=755,size=64m", MS_NOSUID | MS_NODEV);
         plan_own_files(plan, host);
     }
+    for (size_t i = 1; i < plan->trees.len; i++)
+        if (plan->trees.items[i].mode == TREE_RW) {
+            plan_cover(plan, i, STEP_PROTECT, &plan->trees.items[i].protect);
+            plan_cover(plan, i, STEP_COVER, &plan->trees.items[i].hide);
+        }
     plan_sys(plan);
 }
 
-/* A mount below a shown tree is a tree of its own.  Only root can show it: in a user namespace the
- * kernel keeps what lies under a mount and what is mounted on it together. */
+/* A mount below a shown tree is a tree of its own, and never written through.  Only root can show it: in a user
+ * namespace the kernel keeps what lies under a mount and what is mounted on it together. */
 static int plan_submounts(struct plan *plan, const struct host *host, struct error *err)
 {
     size_t known = plan->trees.len;
@@ -190,7 +221,7 @@ static int plan_submounts(struct plan *plan, const struct host *host, struct err
                                  below.items[m], tree.source);
             *array_add(&plan->trees) = (struct tree){ .source = text_copy(below.items[m]),
                                                       .target = text_copy(target),
-                                                      .mode = tree.mode,
+                                                      .mode = tree.mode == TREE_RW ? TREE_COW : tree.mode,
                                                       .device = status.st_dev,
                                                       .inode = status.st_ino,
                                                       .file = !S_ISDIR(status.st_mode),
@@ -307,7 +338,7 @@ static void plan_writable(struct plan *plan, const struct host *host)
         strings_add(&plan->writable, places[i]);
     strings_add(&plan->writable, variable(&plan->env, "HOME") ? variable(&plan->env, "HOME") : host->home);
     for (size_t i = 1; i < plan->trees.len; i++)
-        if (plan->trees.items[i].mode == TREE_COW)
+        if (plan->trees.items[i].mode != TREE_RO)
             strings_add(&plan->writable, plan->trees.items[i].target);
 }
 

@@ -42,6 +42,8 @@ enum step_kind {
     STEP_SYSFS,    /* the directory `source` of the host's /sys, read-only */
     STEP_MASK,     /* target of /proc shows nothing */
     STEP_SEAL,     /* a directory of /proc becomes a read-only mount of itself */
+    STEP_PROTECT,  /* a path in a tree that is written through stays as it is */
+    STEP_COVER,    /* the same for what is hidden there: it shows nothing */
     STEP_READONLY, /* what is mounted at target cannot be changed any more */
     STEP_KNOB,     /* writes source to the file target of /proc/sys */
     STEP_AWAIT,    /* until the mounter has made the root, or all of it */
@@ -64,7 +66,7 @@ struct step {
     char *target, *source;
     mode_t mode;
     uint64_t flags; /* MS_* that the mount must have */
-    size_t tree;    /* STEP_ROOT, STEP_TREE, STEP_FILE: index in plan->trees */
+    size_t tree;    /* STEP_ROOT, STEP_TREE, STEP_FILE, STEP_PROTECT, STEP_COVER: index in plan->trees */
     int layer;      /* number of the writable layer, -1 if read-only */
 };
 

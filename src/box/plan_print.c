@@ -31,6 +31,8 @@ static const struct {
     [STEP_SYSFS] = { "sysfs", "show a part of /sys", "sysfs" },
     [STEP_MASK] = { "mask", "hide a part of /proc", "bind mounts" },
     [STEP_SEAL] = { "seal", "make a part of /proc read-only", "bind mounts and mount_setattr" },
+    [STEP_PROTECT] = { "protect", "keep a path of a written tree as it is", "mount_setattr" },
+    [STEP_COVER] = { "cover", "hide a path of a written tree", "mount_setattr" },
     [STEP_READONLY] = { "readonly", "make a mount read-only", "mount_setattr" },
     [STEP_KNOB] = { "knob", "bound the user namespace", "/proc/sys/user" },
     [STEP_AWAIT] = { "await", "wait for the mounter", "overlayfs" },
@@ -57,6 +59,10 @@ const char *step_needs(enum step_kind kind)
 
 static void add_details(const struct plan *plan, const struct step *step, struct text *out)
 {
+    static const char *const modes[] = {
+        [TREE_RO] = "read-only", [TREE_COW] = "copy on write", [TREE_RW] = "the host's own, writable"
+    };
+
     if (step->target) {
         text_add(out, "  ");
         text_add_inert(out, step->target);
@@ -67,7 +73,7 @@ static void add_details(const struct plan *plan, const struct step *step, struct
     }
     if (step->kind == STEP_TREE || step->kind == STEP_ROOT || step->kind == STEP_FILE)
         text_addf(out, "  (%s, %s)", plan->trees.items[step->tree].why,
-                  step->layer >= 0 ? "copy on write" : "read-only");
+                  modes[plan->trees.items[step->tree].mode]);
     if (step->kind == STEP_IDS)
         for (size_t i = 0; i < plan->ids.rows; i++)
             text_addf(out, "  %u..%u are %u.. outside", plan->ids.uids[i].inside,

@@ -12,6 +12,7 @@ static void clear(struct tree *tree)
     free(tree->target);
     free(tree->origin);
     strings_free(&tree->hide);
+    strings_free(&tree->protect);
 }
 
 void trees_free(struct trees *trees)

@@ -12,7 +12,8 @@ struct place;
 struct tree {
     char *source, *target; /* absolute; the target is as seen inside */
     enum tree_mode mode;
-    struct strings hide; /* paths below it, relative, that are absent inside */
+    struct strings hide;    /* paths below it, relative, that are absent inside */
+    struct strings protect; /* TREE_RW: paths below it, relative, that stay as they are */
     dev_t device;
     ino_t inode;
     char *origin; /* `source` is a private copy of this; NULL: it is the host's own */

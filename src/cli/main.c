@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "cli/completion.h"
 #include "cli/diff.h"
+#include "cli/export.h"
 #include "cli/help.h"
 #include "cli/ls.h"
 #include "cli/policy.h"
@@ -80,6 +81,22 @@ const struct command commands[] = {
           "something was refused or in conflict.",
       .rows = options_of_apply,
       .run = cli_apply },
+    { .name = "export",
+      .summary = "write what a sandbox made to an archive",
+      .usage = "[OPTIONS] [ID] [PATH...]",
+      .description =
+          "Writes the files that the sandbox made or changed, or those at and below the PATHs, to a tar "
+          "archive. "
+          "Its first member, MANIFEST.json, has path, size, mode and SHA-256 of each. Nothing is brought into "
+          "the workspace, and the archive of a sandbox is always the same. What cannot be part of it is named, "
+          "and "
+          "then nothing is written: devices, links that lead out of the workspace, absolute links, directories "
+          "that were renamed.\n\n"
+          "ID is a sandbox's name or the beginning of its id; without it, the last sandbox of the work tree "
+          "around the current directory is meant. The exit code is 1 if there is no such sandbox, or if "
+          "something cannot be part of the archive.",
+      .rows = options_of_export,
+      .run = cli_export },
     { .name = "rm",
       .summary = "remove sandboxes, with what they changed",
       .usage = "[OPTIONS] ID...",

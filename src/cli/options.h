@@ -47,6 +47,7 @@ struct run_options {
     const char *report;     /* file for the report as JSON; NULL: none */
     const char *name;       /* of a new sandbox; NULL: none */
     const char *older;      /* a duration, as it was written; NULL: not said */
+    const char *output;     /* a file, "-": stdout; NULL: not said */
     const char *to;         /* a directory; NULL: the workspace itself */
     struct strings labels;  /* KEY or KEY=VALUE */
     struct strings autorun; /* paths */

@@ -11,6 +11,7 @@
 #include "cli/context.h"
 #include "cli/copying.h"
 #include "cli/say.h"
+#include "cli/through.h"
 #include "init/filters.h"
 #include "init/protocol.h"
 #include "keeper/explain.h"
@@ -34,6 +35,7 @@ struct run {
     struct sandbox_dir dir;
     char id[ID_LENGTH + 1];
     struct box box;
+    struct through through; /* of --workspace rw */
     struct explain *explain;
     struct strings changes; /* trees whose files a command may have removed itself */
     struct timespec started;
@@ -48,6 +50,7 @@ static void run_free(struct run *run)
 {
     explain_free(run->explain);
     record_free(&run->record);
+    through_free(&run->through);
     strings_free(&run->changes);
     plan_free(&run->plan);
     context_free(&run->context);
@@ -61,8 +64,8 @@ static int make_plan(struct run *run, struct error *err)
         return -1;
     if (context->spec.workspace == WORKSPACE_LIVE)
         return error_set(err, ERROR_UNSUPPORTED, "--workspace live is not there yet; use cow and cove apply");
-    if (context->spec.workspace == WORKSPACE_RW)
-        return error_set(err, ERROR_UNSUPPORTED, "this workspace mode is not there yet");
+    if (context->spec.workspace == WORKSPACE_RW && through_prepare(&run->through, &context->trees, err) < 0)
+        return -1;
     if (plan_build(&context->spec, &context->host, &context->workspace, &context->trees, &run->plan, err) < 0)
         return -1;
 #ifdef COVE_UNSAFE
@@ -209,6 +212,15 @@ static int begin_record(struct run *run, struct error *err)
     return -1;
 }
 
+/* Before anybody is told that the run is over. */
+static void end_through(struct run *run)
+{
+    if (!run->guarded || run->plan.workspace_mode != WORKSPACE_RW)
+        return;
+    through_finish(&run->through, &run->plan, run->dir.fd);
+    through_tell(&run->through, run->context.spec.remove);
+}
+
 static void end_record(struct run *run)
 {
     struct error err;
@@ -233,12 +245,15 @@ static int contain(struct run *run, struct error *err)
         return -1;
     }
     run->cloned_at = clock_us();
+    if (run->plan.workspace_mode == WORKSPACE_RW)
+        through_announce(&run->through, &run->plan);
     start_explaining(run);
 
     struct keeper_run wishes = keeper_wishes(run);
     int result = keeper_run(&run->box, &wishes, &run->result, err);
 
     end_unguarded(run);
+    end_through(run);
     end_record(run);
     hold_signals(SIG_UNBLOCK);
     run->ran = result == 0;
@@ -273,6 +288,9 @@ static void print_report(const struct report *report, const struct run_options *
 
 static const char *describe_changes(const struct run *run)
 {
+    if (run->plan.workspace_mode == WORKSPACE_RW)
+        return run->kept ? "went straight to the workspace (rw); what was taken out of it is kept"
+                         : "went straight to the workspace (rw)";
     if (run->context.spec.remove)
         return "were discarded";
     return run->kept ? "are kept" : run->guarded ? "to the workspace: none" : NULL;
@@ -304,12 +322,14 @@ static int tell(const struct run *run, struct error *err)
         .spec_hash = hash,
         .argv = (const char *const *)run->plan.argv.items,
         .workspace = run->plan.workspace,
+        .mode = fields[FIELD_WORKSPACE].choices[run->plan.workspace_mode],
         .image = context->spec.image,
         .user = run->plan.ids.uid == 0 ? "root" : context->host.name,
         .started = run->started,
         .result = &run->result,
         .phases = &phases,
         .changes = describe_changes(run),
+        .set_aside = &run->through.aside,
         .kept = run->kept,
         .enforced = &protections,
         .findings = run->explain ? &findings : NULL,

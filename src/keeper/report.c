@@ -149,6 +149,7 @@ void report_json(const struct report *report, struct text *out)
     add_string(out, "spec_hash", report->spec_hash);
     add_list(out, "argv", report->argv);
     add_string(out, "workspace", report->workspace);
+    add_string(out, "workspace_mode", report->mode);
     add_string(out, "image", report->image);
     add_string(out, "user", report->user);
     add_time(out, "started", report->started);
@@ -156,6 +157,7 @@ void report_json(const struct report *report, struct text *out)
     add_result(out, report->result);
     add_phases(out, report->phases);
     add_string(out, "changes", report->changes);
+    add_list(out, "set_aside", report->set_aside ? (const char *const *)report->set_aside->items : NULL);
     add_flag(out, "kept", report->kept);
     add_next(out, report);
     add_list(out, "enforced", enforced ? (const char *const *)enforced->items : NULL);

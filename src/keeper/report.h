@@ -21,10 +21,12 @@ struct report {
     const char *id, *spec_hash;
     const char *const *argv;
     const char *workspace, *image, *user;
+    const char *mode;               /* how the workspace was seen: "cow", "rw" ... */
     struct timespec started, ended; /* CLOCK_REALTIME */
     const struct result *result;
     const struct phases *phases;     /* where the time of the start and the end went; may be NULL */
     const char *changes;             /* where they went: "were discarded (--rm)" */
+    const struct strings *set_aside; /* paths taken out of a workspace that was written through; may be NULL */
     bool kept;                       /* the sandbox is still there, with its changes */
     const struct strings *enforced;  /* the layers of protection that were on, one word each */
     const struct findings *findings; /* of --explain */

@@ -338,20 +338,32 @@ static int copy_entries(struct copier *copier, int from, int to)
     return result == 0 && errno ? failed(copier, "read") : result;
 }
 
+static int copy_only(struct copier *copier, const char *name)
+{
+    struct entry entry = { copier->copy->from, copier->copy->to, name, { 0 } };
+
+    text_add(&copier->path, name);
+    return copy_one(copier, &entry);
+}
+
+static int copy_all(struct copier *copier)
+{
+    const struct copytree *copy = copier->copy;
+    autoclose int from = openat(copy->from, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct stat top;
+
+    if (from < 0 || fstat(from, &top) < 0)
+        return error_sys(copier->err, "open the tree to copy");
+    if (copy_entries(copier, steal_fd(&from), copy->to) < 0)
+        return -1;
+    return copy_attributes(copier, copy->to, &top);
+}
+
 int copytree_run(const struct copytree *copy, struct strings *notes, struct error *err)
 {
     struct copier copier = { .copy = copy, .notes = notes, .err = err, .as_root = geteuid() == 0 };
-    struct stat top;
-    int from = openat(copy->from, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), result = -1;
+    int result = copy->only ? copy_only(&copier, copy->only) : copy_all(&copier);
 
-    if (from < 0 || fstat(from, &top) < 0) {
-        error_sys(err, "open the tree to copy");
-        own_close(&from);
-        return -1;
-    }
-    result = copy_entries(&copier, from, copy->to);
-    if (result == 0)
-        result = copy_attributes(&copier, copy->to, &top);
     if (result < 0 && err->sys_errno == ENOSPC)
         error_hint(err, "a copy needs as much room as the tree; --workspace cow needs none");
     if (copier.left_out > NOTES_MAX)

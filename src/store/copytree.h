@@ -14,6 +14,8 @@ struct strings;
 struct copytree {
     int from, to; /* directories; `to` is empty.  Both remain the caller's */
 
+    const char *only; /* this one name in `from` instead of all that is in it; or NULL */
+
     const struct strings *leave; /* sorted paths below `from` that are not copied; or NULL */
 
     /* Asked often, also inside big files; false ends the copy with EINTR.  May be NULL. */

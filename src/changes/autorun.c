@@ -1,0 +1,195 @@
+#include "changes/autorun.h"
+
+#include "base/array.h"
+#include "base/error.h"
+#include "base/own.h"
+#include "base/text.h"
+#include "changes/classify.h"
+#include "sys/sys.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum {
+    DEPTH_MAX = 256,                           /* each level holds one descriptor */
+    PATH_LENGTH_MAX = PATH_MAX - NAME_MAX - 2, /* what lies below can still be named in one call */
+    FOUND_MAX = 1 << 16,
+};
+
+struct hunt {
+    struct autorun *out;
+    struct text path;
+    int depth;
+    struct error *err;
+};
+
+void autorun_free(struct autorun *autorun)
+{
+    for (size_t i = 0; i < autorun->len; i++)
+        free(autorun->items[i].path);
+    free(autorun->items);
+    *autorun = AUTORUN_NONE;
+}
+
+static int failed(const struct hunt *hunt)
+{
+    return error_sys(hunt->err, "look for files that act by merely being there in %.200s",
+                     hunt->path.len ? text_string(&hunt->path) : "the workspace");
+}
+
+static int add(struct hunt *hunt, const struct stat *status)
+{
+    hunt->out->more = hunt->out->len >= FOUND_MAX;
+    if (hunt->out->more)
+        return 0;
+    *array_add(hunt->out) =
+        (struct autorun_place){ text_copy(text_string(&hunt->path)), status->st_dev, status->st_ino };
+    return 0;
+}
+
+static bool is_autorun(const char *path, const struct classify_side *side)
+{
+    struct classify_input input = { .path = path, .path_len = strlen(path), .new = *side };
+    struct classify_verdict verdict;
+
+    classify(&input, &verdict);
+    return verdict.class == CLASSIFY_AUTORUN;
+}
+
+/* Whatever is put into it. */
+static bool is_autorun_directory(const char *path)
+{
+    autofree char *any = text_format("%s/cove-any-name", path);
+
+    return is_autorun(any, &(struct classify_side){ .mode = S_IFREG | 0644, .cut = true });
+}
+
+static bool is_autorun_link(int dir, const char *name, const char *path)
+{
+    char target[PATH_MAX];
+    ssize_t len = readlinkat(dir, name, target, sizeof target);
+
+    return is_autorun(path, &(struct classify_side){ .mode = S_IFLNK | 0777,
+                                                     .bytes = len < 0 ? NULL : target,
+                                                     .len = len < 0 ? 0 : (size_t)len,
+                                                     .cut = len < 0 || len == sizeof target });
+}
+
+static bool is_bare_repository(int dir)
+{
+    static const char *const telling[] = { "HEAD", "commondir", "objects", "refs" };
+    const char *there[ARRAY_LEN(telling)];
+    size_t len = 0;
+
+    for (size_t i = 0; i < ARRAY_LEN(telling); i++)
+        if (faccessat(dir, telling[i], F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+            there[len++] = telling[i];
+    return classify_bare_repository(there, len);
+}
+
+static int hunt_in(struct hunt *hunt, int dir);
+
+static int visit_directory(struct hunt *hunt, int dir, const char *name, const struct stat *status)
+{
+    autoclose int fd = -1;
+
+    if (is_autorun_directory(text_string(&hunt->path)) || hunt->depth >= DEPTH_MAX ||
+        hunt->path.len >= PATH_LENGTH_MAX)
+        return add(hunt, status);
+    fd = sys_openat2(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW,
+                     RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV);
+    if (fd < 0 && (errno == EACCES || errno == EPERM))
+        return add(hunt, status);
+    if (fd < 0)
+        return errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == EXDEV ? 0 : failed(hunt);
+    if (is_bare_repository(fd))
+        return add(hunt, status);
+    hunt->depth++;
+    int result = hunt_in(hunt, steal_fd(&fd));
+    hunt->depth--;
+    return result;
+}
+
+static int visit(struct hunt *hunt, int dir, const char *name)
+{
+    const char *path = text_string(&hunt->path);
+    struct stat status;
+
+    if (fstatat(dir, name, &status, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0)
+        return errno == ENOENT ? 0 : failed(hunt);
+    if (S_ISDIR(status.st_mode))
+        return visit_directory(hunt, dir, name, &status);
+    if (S_ISLNK(status.st_mode) ? is_autorun_link(dir, name, path)
+                                : is_autorun(path, &(struct classify_side){ status.st_mode, NULL, 0, true }))
+        return add(hunt, &status);
+    return S_ISREG(status.st_mode) && (status.st_mode & (S_ISUID | S_ISGID)) ? add(hunt, &status) : 0;
+}
+
+static const struct dirent *next_entry(DIR *entries)
+{
+    errno = 0;
+    return readdir(entries);
+}
+
+/* Owns `dir`. */
+static int hunt_in(struct hunt *hunt, int dir)
+{
+    autoclosedir DIR *entries = fdopendir(dir);
+    size_t before = hunt->path.len;
+    int result = 0;
+
+    if (!entries) {
+        failed(hunt);
+        close(dir);
+        return -1;
+    }
+    for (const struct dirent *entry; result == 0 && !hunt->out->more && (entry = next_entry(entries));) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        text_add(&hunt->path, before ? "/" : "");
+        text_add(&hunt->path, entry->d_name);
+        result = visit(hunt, dir, entry->d_name);
+        hunt->path.len = before;
+        hunt->path.data[before] = '\0';
+        errno = 0;
+    }
+    return result == 0 && errno ? failed(hunt) : result;
+}
+
+static int by_path(const void *a, const void *b)
+{
+    return strcmp(((const struct autorun_place *)a)->path, ((const struct autorun_place *)b)->path);
+}
+
+int autorun_find(int tree, struct autorun *out, struct error *err)
+{
+    struct autorun found = AUTORUN_NONE;
+    struct hunt hunt = { .out = &found, .err = err };
+    int fd = openat(tree, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (fd < 0)
+        return failed(&hunt);
+
+    int result = hunt_in(&hunt, fd);
+
+    text_free(&hunt.path);
+    if (result < 0) {
+        autorun_free(&found);
+        return -1;
+    }
+    if (found.len)
+        qsort(found.items, found.len, sizeof *found.items, by_path);
+    *out = found;
+    return 0;
+}
+
+const struct autorun_place *autorun_at(const struct autorun *autorun, const char *path)
+{
+    struct autorun_place wanted = { .path = (char *)(uintptr_t)path };
+
+    return autorun->len ? bsearch(&wanted, autorun->items, autorun->len, sizeof wanted, by_path) : NULL;
+}
