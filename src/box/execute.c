@@ -253,12 +253,16 @@ static int map_mask(const struct executor *x, int *mask, size_t number, struct e
 
 /* Overlays are mounted volatile: otherwise every unmount would sync the whole disk.  Mounted with
  * the host's rights they can follow renamed directories and keep hard links together; in a user
- * namespace the kernel refuses both. */
-static void overlay_options(const struct executor *x, struct text *options, int upper, int work)
+ * namespace the kernel refuses both.  Nor is it of use where changes go home at once: a renamed directory
+ * would show one of the host that is not there any more. */
+static void overlay_options(const struct executor *x, const struct tree *tree, struct text *options, int upper,
+                            int work)
 {
+    bool live = x->plan->workspace_mode == WORKSPACE_LIVE && strcmp(tree->why, TREE_WHY_WORKSPACE) == 0;
+
     text_addf(options, ",upperdir=%s,workdir=%s,volatile", sys_fd_path(upper).text, sys_fd_path(work).text);
     if (x->userns >= 0)
-        text_add(options, ",redirect_dir=on,index=off,metacopy=off");
+        text_addf(options, ",redirect_dir=%s,index=off,metacopy=off", live ? "off" : "on");
 }
 
 /* The kernel says EINVAL for all; the usual reason has a name. */
@@ -301,7 +305,7 @@ static int mount_overlay(struct executor *x, const struct step *step, int target
         work = upper < 0 ? -1 : open_layer(x, 'w', step->layer, err);
         if (work < 0)
             return -1;
-        overlay_options(x, &options, upper, work);
+        overlay_options(x, tree, &options, upper, work);
     }
     if (mount("overlay", sys_fd_path(target).text, "overlay", step->flags, text_string(&options)) < 0)
         return overlay_failed(tree, err);
