@@ -254,13 +254,16 @@ static int map_mask(const struct executor *x, int *mask, size_t number, struct e
 /* Overlays are mounted volatile: otherwise every unmount would sync the whole disk.  Mounted with
  * the host's rights they can follow renamed directories and keep hard links together; in a user
  * namespace the kernel refuses both.  Nor is it of use where changes go home at once: a renamed directory
- * would show one of the host that is not there any more. */
+ * would show one of the host that is not there any more.  There the kernel must also know that what is below
+ * changes, which it takes from xino=on: then a new directory never shows the one that it became on the host. */
 static void overlay_options(const struct executor *x, const struct tree *tree, struct text *options, int upper,
                             int work)
 {
     bool live = x->plan->workspace_mode == WORKSPACE_LIVE && strcmp(tree->why, TREE_WHY_WORKSPACE) == 0;
 
     text_addf(options, ",upperdir=%s,workdir=%s,volatile", sys_fd_path(upper).text, sys_fd_path(work).text);
+    if (live)
+        text_add(options, ",xino=on");
     if (x->userns >= 0)
         text_addf(options, ",redirect_dir=%s,index=off,metacopy=off", live ? "off" : "on");
 }

@@ -141,11 +141,6 @@ static bool is_same_file(const struct stat *a, const struct stat *b)
            a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-static struct apply_print print_of(const struct stat *status)
-{
-    return (struct apply_print){ status->st_ino, status->st_size, status->st_mtim };
-}
-
 /* --- making the new one beside its place --- */
 
 static int open_new(const struct task *task)
@@ -189,6 +184,15 @@ static int copy_bytes(int from, int to, off_t size)
     return (int)moved;
 }
 
+static int ask(struct task *task, int original, int copy)
+{
+    const struct apply *apply = task->apply;
+
+    if (!apply->accept || apply->accept(apply->owner, task->change, original, copy))
+        return 0;
+    return say(task, APPLY_LEFT, "it is not wanted as it is now");
+}
+
 static int make_file(struct task *task)
 {
     const struct timespec old = { task->apply->since.tv_sec - 1, 0 }, times[2] = { old, old };
@@ -200,8 +204,8 @@ static int make_file(struct task *task)
     to = openat(task->parent, task->beside, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0);
     if (to < 0 || copy_bytes(from, to, status.st_size) < 0)
         return failed(task, "write the file");
-    if (task->apply->accept && !task->apply->accept(task->apply->owner, task->change, from, to))
-        return say(task, APPLY_LEFT, "it is not wanted as it is now");
+    if (ask(task, from, to) < 0)
+        return -1;
     if (own_as_directory(task) < 0 || (!task->apply->live && futimens(to, times) < 0) ||
         fchmod(to, plain_mode(task->change->new.mode)) < 0)
         return failed(task, "set owner, mode and time");
@@ -442,6 +446,10 @@ static int check(struct task *task)
 
 static int carry_out(struct task *task)
 {
+    bool copies = task->change->new.type == SIDE_FILE && task->change->kind != CHANGE_MODE;
+
+    if (!copies && ask(task, -1, -1) < 0)
+        return -1;
     switch (task->change->kind) {
     case CHANGE_REMOVED:
         return take_away(task);

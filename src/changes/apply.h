@@ -1,10 +1,10 @@
 #pragma once
 
 #include "base/error.h"
+#include "changes/prints.h"
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <sys/types.h>
 #include <time.h>
 
 struct change;
@@ -28,8 +28,9 @@ struct apply {
     /* The sandbox still runs: what was put is told exactly, and nobody waits for the disk. */
     bool live;
 
-    /* Called with a file's copy when it is complete and nobody has it yet, and with the original; false:
-     * it is left.  What is judged here cannot be changed any more from inside.  NULL: all are taken. */
+    /* Called for each change just before it takes effect, when those before it have: false, and it is left.
+     * Of a file that is brought there is the copy, complete and still without its name, and the original: so
+     * what is judged cannot be changed any more from inside.  Else both are -1.  NULL: all are taken. */
     bool (*accept)(void *owner, const struct change *change, int original, int copy);
     void *owner;
 };
@@ -43,17 +44,10 @@ enum apply_outcome {
     APPLY_LEFT,     /* was not asked for */
 };
 
-/* What lies at a place: as long as nobody writes to it. */
-struct apply_print {
-    ino_t inode; /* 0: nothing */
-    off_t size;
-    struct timespec mtime;
-};
-
 struct apply_result {
     enum apply_outcome outcome;
-    struct error why;       /* for CONFLICT, REFUSED and FAILED */
-    struct apply_print put; /* for DONE, with `live`: what is there now; nothing if it was removed */
+    struct error why; /* for CONFLICT, REFUSED and FAILED */
+    struct print put; /* for DONE, with `live`: what is there now; nothing if it was removed */
 };
 
 /* Which changes to take; `owner` is the caller's. */

@@ -107,6 +107,9 @@ struct changes_source {
      * changed is not judged by time. */
     struct timespec since;
 
+    /* What we put there ourselves since; or NULL. */
+    const struct prints *ours;
+
     /* Inside, an id is less by this than in the upper.  Those of the base are the same. */
     uid_t shift;
 };

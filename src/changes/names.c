@@ -146,17 +146,20 @@ static bool is_dots(const char *name, size_t len, size_t dots)
     return len == dots && strspn(name, ".") >= dots;
 }
 
-/* True if `path` never rises above where it starts, `depth` components below the workspace. */
+/* True if `path` never rises above where it starts, `depth` components below the workspace.  Behind a name
+ * that may be a link itself nobody knows where `..` leads: two links that stay inside by their text would
+ * together lead out. */
 static bool stays(const char *path, size_t depth)
 {
     const char *name = NULL;
+    bool named = false;
 
     for (size_t len; (len = component(&path, &name));) {
         if (is_dots(name, len, 1))
             continue;
         if (!is_dots(name, len, 2))
-            depth++;
-        else if (depth-- == 0)
+            named = true;
+        else if (named || depth-- == 0)
             return false;
     }
     return true;

@@ -20,5 +20,6 @@ enum link_place {
 };
 
 /* Where `target` leads from a link at `path` (relative to the workspace), by the text alone.  A path
- * that leaves the workspace and comes back has left it: outside, it leads elsewhere. */
+ * that leaves the workspace and comes back has left it: outside, it leads elsewhere.  One that goes up
+ * again behind a name may have: that name can be a link. */
 enum link_place link_judge(const char *path, const char *target, const char *inside);

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "changes/names.h"
+#include "changes/prints.h"
 #include "sys/sys.h"
 
 #include <dirent.h>
@@ -158,7 +159,7 @@ bool scan_is_later(const struct scan *scan, const struct stat *status)
 {
     const struct timespec *since = &scan->source->since, *changed = &status->st_ctim;
 
-    if (!since->tv_sec && !since->tv_nsec)
+    if ((!since->tv_sec && !since->tv_nsec) || prints_have(scan->source->ours, status))
         return false;
     return changed->tv_sec > since->tv_sec ||
            (changed->tv_sec == since->tv_sec && changed->tv_nsec >= since->tv_nsec);

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "box/tree.h"
 #include "changes/moved.h"
+#include "changes/prints.h"
 #include "sys/sys.h"
 
 #include <errno.h>
@@ -109,7 +110,8 @@ static int open_tree(const struct record_layer *layer, struct error *err)
     return steal_fd(&fd);
 }
 
-static int open_sides(struct changed *changed, const struct record_layer *layer, struct error *err)
+static int open_sides(struct changed *changed, const struct record_layer *layer, struct prints *ours,
+                      struct error *err)
 {
     autoclose int dir = kept_open(&changed->which.all, changed->kept, err);
     autofree char *name = text_format("u%llu", (unsigned long long)layer->number);
@@ -122,6 +124,10 @@ static int open_sides(struct changed *changed, const struct record_layer *layer,
     changed->tree = open_tree(layer, err);
     if (changed->tree < 0)
         return -1;
+
+    autoclose int prints = openat(dir, STORE_PRINTS, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+
+    prints_read(prints, ours);
     *name = 'b';
     changed->base = record_is_on_copy(&changed->kept->record, layer)
                         ? openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
@@ -139,7 +145,9 @@ static int scan(struct changed *changed, struct error *err)
     if (!layer)
         return error_set(err, ERROR_MISSING, "sandbox %.12s has no workspace that it could change",
                          changed->kept->id);
-    if (open_sides(changed, layer, err) < 0)
+    autoprints struct prints ours = PRINTS_NONE;
+
+    if (open_sides(changed, layer, &ours, err) < 0)
         return -1;
 
     bool copied = record_is_on_copy(record, layer);
@@ -150,6 +158,7 @@ static int scan(struct changed *changed, struct error *err)
                                      .inside = layer->target,
                                      .hide = &layer->hide,
                                      .since = copied ? (struct timespec){ 0 } : record->created,
+                                     .ours = &ours,
                                      .shift = record->shifted ? (uid_t)record->base : 0 };
 
     if (changes_scan(&source, &changed->changes, err) < 0)

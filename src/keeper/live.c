@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "box/plan.h"
 #include "keeper/apart.h"
+#include "store/store.h"
 #include "sys/sys.h"
 
 #include <errno.h>
@@ -150,14 +151,14 @@ static void confine(int base)
     (void)syscall(SYS_landlock_restrict_self, ruleset, 0);
 }
 
-static _Noreturn void child(struct live_sides sides, int control, int report)
+static _Noreturn void child(struct live_sides sides, int prints, int control, int report)
 {
-    int *fds[] = { &sides.upper, &sides.base, &control, &report };
+    int *fds[] = { &sides.upper, &sides.base, &prints, &control, &report };
     struct live_end end = { 0 };
 
     apart("cove-live", fds, ARRAY_LEN(fds));
     confine(sides.base);
-    if (live_main(&sides, control, &end) == 0)
+    if (live_main(&sides, control, prints, &end) == 0)
         write_end(report, &end);
     live_end_free(&end);
     _exit(0);
@@ -190,7 +191,7 @@ static int open_base(const struct tree *tree, struct error *err)
     return steal_fd(&fd);
 }
 
-static int start_child(const struct live_sides *sides, struct live *out, struct error *err)
+static int start_child(const struct live_sides *sides, int prints, struct live *out, struct error *err)
 {
     autoclose int report = memfd_create("cove-live", MFD_CLOEXEC);
     int ends[2];
@@ -203,7 +204,7 @@ static int start_child(const struct live_sides *sides, struct live *out, struct 
     if (pid < 0)
         return error_sys(err, "fork");
     if (pid == 0)
-        child(*sides, hear, report);
+        child(*sides, prints, hear, report);
     *out = (struct live){ pid, steal_fd(&tell), steal_fd(&report) };
     return 0;
 }
@@ -218,8 +219,10 @@ int live_start(const struct plan *plan, int dir, struct timespec since, struct l
     const struct tree *tree = &plan->trees.items[step->tree];
     autofree char *name = text_format("u%d", step->layer);
     autoclose int upper = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), base = -1;
+    autoclose int prints =
+        openat(dir, STORE_PRINTS, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 
-    if (upper < 0)
+    if (upper < 0 || prints < 0)
         return error_sys(err, "open the writable layer of the workspace");
     base = open_base(tree, err);
     if (base < 0)
@@ -233,7 +236,7 @@ int live_start(const struct plan *plan, int dir, struct timespec since, struct l
                                 .shift = plan->ids.shifted ? plan->ids.base : 0,
                                 .since = since };
 
-    return start_child(&sides, out, err) < 0 ? error_while(err, "start bringing changes home") : 0;
+    return start_child(&sides, prints, out, err) < 0 ? error_while(err, "start bringing changes home") : 0;
 }
 
 static bool is_interrupted(void)

@@ -36,11 +36,16 @@ struct batch {
     apply_wanted *only; /* NULL: all */
 };
 
+static int open_at(int root, const char *path)
+{
+    return sys_openat2(root, path, O_PATH | O_NOFOLLOW | O_CLOEXEC,
+                       RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+}
+
 /* Nothing there: a mark of zero. */
 static struct known_mark mark_at(const struct bring *bring, const char *path)
 {
-    autoclose int fd = sys_openat2(bring->sides.upper, path, O_PATH | O_NOFOLLOW | O_CLOEXEC,
-                                   RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+    autoclose int fd = open_at(bring->sides.upper, path);
     struct stat status;
 
     if (fd < 0 || fstat(fd, &status) < 0)
@@ -67,6 +72,20 @@ bool bring_is_due(const struct bring *bring, const struct known *known)
     struct known_mark now = mark_at(bring, known->path);
 
     return !known_is_marked(&now, &known->seen);
+}
+
+/* Before it is there: so nobody who stops us in between makes it look like the owner's.  What was there until
+ * now stays noted too. */
+static void note_print(struct bring *bring, const char *path, const struct print *print)
+{
+    struct known *known = known_add(&bring->known, path);
+
+    if (!known)
+        return;
+    if (!known->place)
+        known->place = ++bring->places;
+    known->second = !known->second;
+    prints_note(bring->prints, (known->place - 1) * 2 + known->second, print);
 }
 
 /* --- judging --- */
@@ -102,16 +121,22 @@ static bool is_accepted(void *owner, const struct change *change, int original, 
     struct bring *bring = batch->bring;
     struct note *note = &batch->notes[change - batch->changes.items];
     struct stat status = { 0 };
+    bool still = original < 0 || (fstat(original, &status) == 0 && is_still(change, &status));
 
-    note->copied = true;
-    if (fstat(original, &status) == 0 && is_still(change, &status))
+    note->copied = original >= 0;
+    if (note->copied && still)
         note->mark = lasting(known_mark_of(&status));
     if (bring->stop && bring->stop(bring->owner))
         note->what = NOTE_STOPPED;
-    else if (batch->patient && !is_still(change, &status))
+    else if (batch->patient && !still)
         note->what = NOTE_AGAIN;
     else if ((note->why = judge_waits(&bring->sides, change, copy)))
         note->what = NOTE_WAITS;
+    if (note->what == NOTE_TAKE && note->copied && fstat(copy, &status) == 0) {
+        struct print print = print_of(&status);
+
+        note_print(bring, change->path, &print);
+    }
     return note->what == NOTE_TAKE;
 }
 
@@ -149,6 +174,8 @@ static void settle(struct batch *batch, size_t i, const char *top, const struct 
     if (!batch->notes[i].copied && strcmp(change->path, top) == 0)
         known->seen = lasting(*before);
     if (result->outcome == APPLY_DONE) {
+        if (result->put.inode && !batch->notes[i].copied)
+            note_print(batch->bring, change->path, &result->put);
         settle_done(batch->bring, known, change, result);
         return;
     }
@@ -161,15 +188,18 @@ static void settle(struct batch *batch, size_t i, const char *top, const struct 
         known->state = KNOWN_WAITS;
 }
 
-/* There is nothing to do: it is on both sides, or it was never more than a name. */
+/* There is nothing to do: it is on both sides, or on none; or it went with the directory around it, whose
+ * change will say so. */
 static void settle_same(struct bring *bring, const char *path, const struct known_mark *before)
 {
     struct known *known = before->inode ? known_add(&bring->known, path) : known_find(&bring->known, path);
+    autoclose int there = before->inode ? -1 : open_at(bring->sides.base, path);
 
     if (!known)
         return;
     known->seen = lasting(*before);
-    settle_as(known, before->inode);
+    if (there < 0)
+        settle_as(known, before->inode);
 }
 
 /* --- one batch --- */
@@ -226,7 +256,7 @@ static void take_rest(struct bring *bring, const char *path, uint64_t began)
         known->rest_until = now + (now - began) * REST_FACTOR;
 }
 
-enum bring_outcome bring_path(struct bring *bring, const char *path, bool below, bool patient)
+static enum bring_outcome bring_once(struct bring *bring, const char *path, bool below, bool patient)
 {
     struct batch batch = { .bring = bring, .patient = patient };
     struct known_mark before = mark_at(bring, path);
@@ -256,6 +286,16 @@ enum bring_outcome bring_path(struct bring *bring, const char *path, bool below,
     return outcome;
 }
 
+/* What was removed inside just before we put it on the host would be seen there again, through the overlay: as
+ * shortly as possible. */
+enum bring_outcome bring_path(struct bring *bring, const char *path, bool below, bool patient)
+{
+    enum bring_outcome outcome = bring_once(bring, path, below, patient);
+    struct known_mark now = mark_at(bring, path);
+
+    return is_gone(bring, path, &now) ? bring_once(bring, path, below, patient) : outcome;
+}
+
 /* --- all of it --- */
 
 static enum bring_kind kind_of_rest(const struct note *note, const struct apply_result *result)
@@ -265,6 +305,16 @@ static enum bring_kind kind_of_rest(const struct note *note, const struct apply_
     return note->what == NOTE_OWNERS || result->outcome == APPLY_CONFLICT ? BRING_CONFLICT : BRING_FAILED;
 }
 
+/* What the owner made in a directory that the sandbox replaced: it was never seen inside, so it was not
+ * removed there either. */
+static bool is_unseen(const struct batch *batch, size_t i)
+{
+    const struct change *change = &batch->changes.items[i];
+
+    return change->kind == CHANGE_REMOVED && batch->notes[i].what == NOTE_OWNERS &&
+           !known_find(&batch->bring->known, change->path) && !mark_at(batch->bring, change->path).inode;
+}
+
 static void add_rest(const struct batch *batch, size_t i, struct bring_rests *rests, uint64_t *counts)
 {
     const struct note *note = &batch->notes[i];
@@ -272,7 +322,7 @@ static void add_rest(const struct batch *batch, size_t i, struct bring_rests *re
     enum bring_kind kind = kind_of_rest(note, result);
     const char *why = note->why ? note->why : note->what == NOTE_STOPPED ? "it was stopped" : result->why.text;
 
-    if (result->outcome == APPLY_DONE || result->outcome == APPLY_SAME)
+    if (result->outcome == APPLY_DONE || result->outcome == APPLY_SAME || is_unseen(batch, i))
         return;
     if (counts[kind]++ < RESTS_MAX)
         *array_add(rests) =

@@ -25,6 +25,8 @@ struct bring_rests {
 struct bring {
     struct live_sides sides;
     struct known_paths known;
+    int prints; /* what we put is noted here; -1: nowhere */
+    size_t places;
     uint64_t brought;          /* paths, each once */
     bool (*stop)(void *owner); /* asked between files: true, and nothing more is brought */
     void *owner;

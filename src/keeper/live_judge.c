@@ -89,6 +89,23 @@ static bool is_autorun(const struct live_sides *sides, const struct change *chan
     return verdict->class == CLASSIFY_AUTORUN;
 }
 
+/* A directory in which any file would be of that class is not even made. */
+static bool is_autorun_directory(const struct change *change, struct classify_verdict *verdict)
+{
+    autofree char *inside = text_format("%s/x", change->path);
+    struct classify_input input = { .path = inside, .path_len = strlen(inside) };
+    struct classify_side file = { .mode = S_IFREG | 0644, .bytes = "x", .len = 1 };
+
+    if (change->new.type != SIDE_DIRECTORY && change->old.type != SIDE_DIRECTORY)
+        return false;
+    if (change->new.type == SIDE_DIRECTORY)
+        input.new = file;
+    else
+        input.old = file;
+    classify(&input, verdict);
+    return verdict->class == CLASSIFY_AUTORUN;
+}
+
 /* --- git --- */
 
 static bool is_gits(const char *path)
@@ -140,6 +157,8 @@ const char *judge_waits(const struct live_sides *sides, const struct change *cha
         return "it is git's own";
     if (is_in_repository(sides, change->path))
         return "git would take its directory for a repository";
+    if (change->kind != CHANGE_MODE && is_autorun_directory(change, &verdict))
+        return verdict.reason;
     return is_autorun(sides, change, copy, &verdict) ? verdict.reason : NULL;
 }
 

@@ -27,10 +27,12 @@ struct known {
     char *path;
     enum known_state state;
     struct known_mark seen;
-    struct apply_print put; /* for OURS */
-    bool based;             /* the host had something there when we looked */
-    bool brought;           /* at least once */
-    uint64_t rest_until;    /* monotonic, in microseconds: what is dear to bring is not brought all the time */
+    struct print put;    /* for OURS */
+    bool based;          /* the host had something there when we looked */
+    bool brought;        /* at least once */
+    size_t place;        /* of its prints; 0: none yet */
+    bool second;         /* which of two is the newer one */
+    uint64_t rest_until; /* monotonic, in microseconds: what is dear to bring is not brought all the time */
 };
 
 struct known_paths {

@@ -336,9 +336,10 @@ static void work_free(struct work *work)
     known_free(&work->bring.known);
 }
 
-int live_main(const struct live_sides *sides, int control, struct live_end *end)
+int live_main(const struct live_sides *sides, int control, int prints, struct live_end *end)
 {
-    struct work work = { .bring = { .sides = *sides, .stop = is_stopped }, .control = control };
+    struct work work = { .bring = { .sides = *sides, .prints = prints, .stop = is_stopped },
+                         .control = control };
 
     work.bring.owner = &work;
     watch_open(&work.watch, sides->upper);
