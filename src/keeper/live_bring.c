@@ -55,16 +55,18 @@ static struct known_mark mark_at(const struct bring *bring, const char *path)
 
 /* The clock of files ticks every few milliseconds: what was just written may be written again and look the
  * same.  Such a state is not remembered, so that it is looked at once more. */
-static struct known_mark lasting(struct known_mark mark)
+static bool is_fresh(struct timespec changed)
 {
     enum { TICKS_NS = 20000000 };
     struct timespec now;
 
     clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)(now.tv_sec - changed.tv_sec) * 1000000000 + now.tv_nsec - changed.tv_nsec < TICKS_NS;
+}
 
-    int64_t age = (int64_t)(now.tv_sec - mark.ctime.tv_sec) * 1000000000 + now.tv_nsec - mark.ctime.tv_nsec;
-
-    return age > TICKS_NS || !mark.inode ? mark : (struct known_mark){ 0 };
+static struct known_mark lasting(struct known_mark mark)
+{
+    return is_fresh(mark.ctime) ? (struct known_mark){ 0 } : mark;
 }
 
 bool bring_is_due(const struct bring *bring, const struct known *known)
@@ -107,11 +109,27 @@ static bool is_wanted(void *owner, const struct change *change)
     return note->what == NOTE_TAKE;
 }
 
-static bool is_still(const struct change *change, const struct stat *status)
+static bool has_same_bytes(int one, int other)
 {
-    return (uint64_t)status->st_size == change->new.size &&
-           status->st_mtim.tv_sec == change->new.mtime.tv_sec &&
-           status->st_mtim.tv_nsec == change->new.mtime.tv_nsec;
+    enum { CHUNK = 8 << 10 };
+    char a[CHUNK], b[CHUNK];
+    off_t at = 0;
+
+    for (ssize_t got; (got = pread(one, a, CHUNK, at)) != 0; at += got)
+        if (got < 0 || pread(other, b, (size_t)got, at) != got || memcmp(a, b, (size_t)got) != 0)
+            return false;
+    return pread(other, b, 1, at) == 0;
+}
+
+/* Whether nobody has written to the original since it was looked at.  If that was just before, its times
+ * say nothing, and it is read again. */
+static bool is_still(const struct change *change, int original, int copy, struct stat *status)
+{
+    if (fstat(original, status) < 0 || (uint64_t)status->st_size != change->new.size ||
+        status->st_mtim.tv_sec != change->new.mtime.tv_sec ||
+        status->st_mtim.tv_nsec != change->new.mtime.tv_nsec)
+        return false;
+    return !is_fresh(status->st_ctim) || has_same_bytes(original, copy);
 }
 
 /* Here the bytes are those that the host will have: the last word. */
@@ -121,7 +139,7 @@ static bool is_accepted(void *owner, const struct change *change, int original, 
     struct bring *bring = batch->bring;
     struct note *note = &batch->notes[change - batch->changes.items];
     struct stat status = { 0 };
-    bool still = original < 0 || (fstat(original, &status) == 0 && is_still(change, &status));
+    bool still = original < 0 || is_still(change, original, copy, &status);
 
     note->copied = original >= 0;
     if (note->copied && still)
