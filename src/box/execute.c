@@ -123,10 +123,10 @@ static int remember(struct executor *x, const char *path, uint64_t flags)
     return remember_id(x, fd < 0 ? 0 : sys_mount_id(fd, ""), flags);
 }
 
-/* Opens the host directory or file of a tree and checks that it is still the one that was looked at. */
-static int open_source(const struct tree *tree, struct error *err)
+/* Checks that what was opened for a tree is still what was looked at. */
+static int check_source(const struct tree *tree, int opened, struct error *err)
 {
-    autoclose int fd = sys_openat2(AT_FDCWD, tree->source, O_PATH, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+    autoclose int fd = opened;
     struct stat status;
 
     if (fd < 0 || fstat(fd, &status) < 0)
@@ -135,6 +135,19 @@ static int open_source(const struct tree *tree, struct error *err)
         return error_set(err, ERROR_REFUSED, "%s was replaced by something else during the start",
                          tree->source);
     return steal_fd(&fd);
+}
+
+static int open_source(const struct tree *tree, struct error *err)
+{
+    return check_source(
+        tree, sys_openat2(AT_FDCWD, tree->source, O_PATH, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS), err);
+}
+
+/* Over the path of a private copy, which is in the sandbox's directory, the new root may lie by now. */
+static int open_private_copy(const struct executor *x, const struct tree *tree, struct error *err)
+{
+    return check_source(
+        tree, openat(x->layers, strrchr(tree->source, '/') + 1, O_PATH | O_NOFOLLOW | O_CLOEXEC), err);
 }
 
 /* Maps the ids of a detached copy of a mount. */
@@ -178,9 +191,11 @@ static bool needs_id_map(const struct executor *x, const struct step *step)
  * while it was still in the host's mount namespace. */
 static int open_lower(const struct executor *x, const struct step *step, struct error *err)
 {
+    const struct tree *tree = &x->plan->trees.items[step->tree];
+
     if (needs_id_map(x, step))
         return attach(x, x->copies[step->tree], 't', step->tree, err);
-    return open_source(&x->plan->trees.items[step->tree], err);
+    return tree->origin ? open_private_copy(x, tree, err) : open_source(tree, err);
 }
 
 /* Opens directory `letter`N below sandboxes/<id>, making it first. */

@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/say.h"
 #include "cli/verdict.h"
+#include "cli/verifying.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,6 +29,12 @@ const struct option_row options_of_apply[] = {
       offsetof(struct run_options, exclude) },
     { "to", 0, "DIR", "Bring the changes to DIR, another copy of the same tree", OPTION_STRING,
       offsetof(struct run_options, to) },
+    { "verify", 0, "COMMAND",
+      "First lay the chosen changes on a fresh copy of the workspace and run sh -c COMMAND there, in a sandbox "
+      "without network; only if it exits with 0 they are brought home",
+      OPTION_STRING, offsetof(struct run_options, verify) },
+    { "timeout", 0, "DURATION", "End the command of --verify after DURATION; nothing is brought home then",
+      OPTION_STRING, offsetof(struct run_options, timeout) },
     { "dry-run", 0, NULL, "Say what would be done, and do nothing", OPTION_BOOL,
       offsetof(struct run_options, dry_run) },
     { NULL },
@@ -175,6 +182,32 @@ static int open_tree(const struct changed *changed, const struct run_options *op
     return fd < 0 ? error_sys(err, "open %.200s", options->to ? options->to : "the workspace") : fd;
 }
 
+/* 1 if the changes may be brought home; 0 if not, and it was said why. */
+static int verify(const struct consent *consent, const struct apply *apply, struct apply_result *results,
+                  struct error *err)
+{
+    struct verifying verifying = { .changed = consent->changed,
+                                   .apply = *apply,
+                                   .wanted = is_taken,
+                                   .owner = (void *)(uintptr_t)consent,
+                                   .command = consent->options->verify,
+                                   .timeout = consent->options->timeout };
+    enum verified verified;
+
+    if (verifying_run(&verifying, results, &verified, err) < 0)
+        return -1;
+    if (verified == VERIFIED_NO)
+        say_error(err);
+    if (verified == VERIFIED_NOT_WHOLE) {
+        for (size_t i = 0; i < consent->changed->changes.len; i++)
+            if (results[i].outcome == APPLY_DONE || results[i].outcome == APPLY_SAME)
+                results[i].outcome = APPLY_LEFT; /* it was done on the copy only */
+        (void)tell(consent, results);
+        say_warning("nothing was verified or brought home; leave out what is refused or in conflict");
+    }
+    return verified == VERIFIED_YES;
+}
+
 static int bring_home(struct consent *consent, bool *out_clean, struct error *err)
 {
     const struct changed *changed = consent->changed;
@@ -188,8 +221,16 @@ static int bring_home(struct consent *consent, bool *out_clean, struct error *er
     if (tree < 0)
         return -1;
     classify_all(consent);
-    if (decide(consent, err) < 0 ||
-        apply_changes(&apply, &changed->changes, is_taken, consent, results, err) < 0)
+    if (decide(consent, err) < 0)
+        return -1;
+    if (consent->options->verify) {
+        int verified = verify(consent, &apply, results, err);
+
+        *out_clean = false;
+        if (verified <= 0)
+            return verified;
+    }
+    if (apply_changes(&apply, &changed->changes, is_taken, consent, results, err) < 0)
         return -1;
     *out_clean = tell(consent, results);
     return 0;

@@ -76,9 +76,14 @@ const struct command commands[] = {
           "Some files run or steer a tool merely by being there: git hooks and configuration, .envrc, settings "
           "of editors and agents. They are asked for one by one, also with --yes; in a script --allow-autorun "
           "names them.\n\n"
+          "With --verify the changes that were chosen, and no others, are laid on a fresh copy of the "
+          "workspace, and COMMAND, one word for sh -c, runs there in a sandbox with the same image and "
+          "policy, without network and input. Only if it exits with 0, and neither the sandbox nor the "
+          "workspace (but .git) has changed meanwhile, they are brought home. What COMMAND writes is "
+          "discarded.\n\n"
           "ID is a sandbox's name or the beginning of its id; without it, the last sandbox of the work tree "
-          "around the current directory is meant. The exit code is 1 if there is no such sandbox, or if "
-          "something was refused or in conflict.",
+          "around the current directory is meant. The exit code is 1 if there is no such sandbox, if "
+          "something was refused or in conflict, or if COMMAND failed.",
       .rows = options_of_apply,
       .run = cli_apply },
     { .name = "export",

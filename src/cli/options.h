@@ -49,6 +49,8 @@ struct run_options {
     const char *older;      /* a duration, as it was written; NULL: not said */
     const char *output;     /* a file, "-": stdout; NULL: not said */
     const char *to;         /* a directory; NULL: the workspace itself */
+    const char *verify;     /* a command for sh -c; NULL: none */
+    const char *timeout;    /* a duration, as it was written; NULL: none */
     struct strings labels;  /* KEY or KEY=VALUE */
     struct strings autorun; /* paths */
     struct strings exclude; /* paths */

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "box/box.h"
+#include "box/place.h"
 #include "box/plan.h"
 #include "cli/commands.h"
 #include "cli/context.h"
@@ -23,6 +24,7 @@
 #include "keeper/report.h"
 #include "store/store.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,6 +35,7 @@
 /* Everything one run holds, released in one place. */
 struct run {
     struct context context;
+    const struct run_on *on; /* a run for ourselves; or NULL */
     struct plan plan;
     struct sandbox_dir dir;
     char id[ID_LENGTH + 1];
@@ -61,11 +64,31 @@ static void run_free(struct run *run)
     context_free(&run->context);
 }
 
+/* The workspace as it was found, with another tree in its place.  Policy has had its say by now; of how the
+ * tree is seen only `ro` is left of it, for this one is nobody's. */
+static int take_tree(struct context *context, const struct run_on *on, struct error *err)
+{
+    struct tree *tree = trees_at(&context->trees, on->workspace);
+    autoplace struct place place = PLACE_NONE;
+
+    if (!tree || strcmp(tree->why, TREE_WHY_WORKSPACE) != 0)
+        return error_set(err, ERROR_REFUSED, "%.200s is not a work tree of its own any more", on->workspace);
+    if (place_open(AT_FDCWD, on->tree, &place) < 0)
+        return error_sys(err, "open %.200s", on->tree);
+    free(tree->source);
+    tree->source = text_copy(place.path);
+    tree->device = place.stat.st_dev;
+    tree->inode = place.stat.st_ino;
+    if (context->spec.workspace != WORKSPACE_RO)
+        context->spec.workspace = WORKSPACE_COW;
+    return 0;
+}
+
 static int make_plan(struct run *run, struct error *err)
 {
     struct context *context = &run->context;
 
-    if (context_read(context, err) < 0)
+    if (context_read(context, err) < 0 || (run->on && take_tree(context, run->on, err) < 0))
         return -1;
     if (context->spec.workspace == WORKSPACE_RW && through_prepare(&run->through, &context->trees, err) < 0)
         return -1;
@@ -88,11 +111,18 @@ static void print_plan(const struct run *run)
     fputs(text_string(&text), stdout);
 }
 
+/* With --rm too if the workspace is written through: what is taken out of it at the end may be a file that
+ * the owner made meanwhile. */
+static bool has_record(const struct run *run)
+{
+    return !run->context.spec.remove || run->plan.workspace_mode == WORKSPACE_RW;
+}
+
 /* Not earlier: until the command runs, every processor is better used by that. */
 static int start_helpers(void *owner, struct error *err)
 {
     struct run *run = owner;
-    struct record *record = run->context.spec.remove ? NULL : &run->record;
+    struct record *record = has_record(run) ? &run->record : NULL;
 
     if (run->plan.workspace_mode == WORKSPACE_LIVE &&
         live_start(&run->plan, run->dir.fd, run->started, &run->live, err) < 0)
@@ -119,7 +149,7 @@ static struct keeper_run keeper_wishes(struct run *run)
         .timeout_ms = spec->timeout_ms,
         .started = start_helpers,
         .owner = run,
-        .in = STDIN_FILENO,
+        .in = run->on ? -1 : STDIN_FILENO,
         .out = STDOUT_FILENO,
         .err = STDERR_FILENO,
         .pipe_owner = plan->ids.shifted ? plan->ids.base + plan->ids.uid : run->context.host.uid,
@@ -156,9 +186,8 @@ static void end_unguarded(struct run *run)
     (void)store_remove(&run->dir, &ignored);
 }
 
-/* A signal that comes before the keeper listens waits for it: nobody may die between making a
- * directory and having somebody who removes it. */
-static void hold_signals(int how)
+/* A signal that comes before the keeper listens waits for it. */
+void run_hold_signals(sigset_t *old)
 {
     static const int held[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
     sigset_t set;
@@ -166,7 +195,7 @@ static void hold_signals(int how)
     sigemptyset(&set);
     for (size_t i = 0; i < ARRAY_LEN(held); i++)
         sigaddset(&set, held[i]);
-    sigprocmask(how, &set, NULL);
+    sigprocmask(SIG_BLOCK, &set, old);
 }
 
 static int start_once(struct run *run, struct error *err)
@@ -212,7 +241,7 @@ static int begin_record(struct run *run, struct error *err)
 {
     struct keep_about subject = about(run);
 
-    if (run->context.spec.remove || keep_begin(&subject, &run->dir, &run->record, err) == 0)
+    if (!has_record(run) || keep_begin(&subject, &run->dir, &run->record, err) == 0)
         return 0;
     end_unguarded(run);
     return -1;
@@ -224,7 +253,7 @@ static void end_through(struct run *run)
     if (!run->guarded || run->plan.workspace_mode != WORKSPACE_RW)
         return;
     through_finish(&run->through, &run->plan, run->dir.fd);
-    through_tell(&run->through, run->context.spec.remove);
+    through_tell(&run->through);
 }
 
 static void end_live(struct run *run)
@@ -239,11 +268,14 @@ static void end_record(struct run *run)
 {
     struct error err;
 
-    if (!run->guarded || run->context.spec.remove)
+    if (!run->guarded || !has_record(run))
         return;
 
-    int kept = keep_end(run->dir.fd, &run->record, &run->result, &err);
+    bool wanted = !run->context.spec.remove || run->through.aside.len > 0;
+    int kept = wanted ? keep_end(run->dir.fd, &run->record, &run->result, &err) : 0;
 
+    if (!wanted)
+        store_drop_record(run->dir.fd);
     if (kept < 0)
         say_warning("%s", err.text);
     run->kept = kept != 0;
@@ -252,10 +284,12 @@ static void end_record(struct run *run)
 
 static int contain(struct run *run, struct error *err)
 {
-    hold_signals(SIG_BLOCK);
+    sigset_t old;
+
+    run_hold_signals(&old);
     clock_gettime(CLOCK_REALTIME, &run->started);
     if (start_box(run, err) < 0 || begin_record(run, err) < 0) {
-        hold_signals(SIG_UNBLOCK); /* one that came meanwhile ends us, as it would have */
+        sigprocmask(SIG_SETMASK, &old, NULL); /* one that came meanwhile ends us, as it would have */
         return -1;
     }
     run->cloned_at = clock_us();
@@ -272,7 +306,7 @@ static int contain(struct run *run, struct error *err)
     end_through(run);
     end_live(run);
     end_record(run);
-    hold_signals(SIG_UNBLOCK);
+    sigprocmask(SIG_SETMASK, &old, NULL);
     run->ran = result == 0;
     return result;
 }
@@ -402,17 +436,58 @@ static int run_command(struct run *run, const struct command *command, int argc,
     return result;
 }
 
+static void run_init(struct run *run)
+{
+    *run = (struct run){ .dir = SANDBOX_DIR_NONE,
+                         .box = BOX_NONE,
+                         .live = LIVE_NONE,
+                         .record = RECORD_NONE,
+                         .verdict = -1,
+                         .began_at = clock_us() };
+}
+
+static int run_words(struct run *run, const struct strings *words, struct error *err)
+{
+    return run_command(run, command_find("run"), (int)words->len, words->items, err);
+}
+
+int run_on(const struct run_on *wish, int *code, struct error *err)
+{
+    const char *const words[] = {
+        "run",       "--rm",        "--quiet",       "--no-tty",  "--image",
+        wish->image, "--directory", wish->workspace, "--timeout", wish->timeout ? wish->timeout : "none"
+    };
+    const char *const command[] = { "--", "sh", "-c", wish->command };
+    autostrings struct strings argv = STRINGS_NONE;
+    struct run run;
+
+    for (size_t i = 0; i < ARRAY_LEN(words) - (wish->timeout ? 0 : 2); i++)
+        strings_add(&argv, words[i]);
+    for (size_t i = 0; i < ARRAY_LEN(command); i++)
+        strings_add(&argv, command[i]);
+    run_init(&run);
+    run.on = wish;
+
+    int result = run_words(&run, &argv, err);
+
+    *code = run.result.exit_code;
+    if (result == 0 && run.result.error.kind != ERROR_NONE) {
+        *err = run.result.error;
+        result = -1;
+    }
+    run_free(&run);
+    return result;
+}
+
 /* A run that ended may still have something to say: why its command was not started, or that its
  * output was lost. */
 int cli_run(const struct command *command, int argc, char **argv)
 {
-    struct run run = { .dir = SANDBOX_DIR_NONE,
-                       .box = BOX_NONE,
-                       .live = LIVE_NONE,
-                       .record = RECORD_NONE,
-                       .verdict = -1,
-                       .began_at = clock_us() };
     struct error err = { 0 };
+    struct run run;
+
+    run_init(&run);
+
     int code = run_command(&run, command, argc, argv, &err) < 0 ? say_error(&err) : run.result.exit_code;
 
     if (run.ran && run.result.error.kind != ERROR_NONE)

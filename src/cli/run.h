@@ -1,9 +1,28 @@
 #pragma once
 
+#include <signal.h>
+
 struct command;
+struct error;
 struct plan;
 
 int cli_run(const struct command *command, int argc, char **argv);
+
+/* A run for ourselves: `sh -c COMMAND` as `cove run --rm` in that workspace would run it, under the same
+ * policy, without input.  But in the place of the workspace it sees `tree`, a copy of ours, copy on write. */
+struct run_on {
+    const char *workspace, *tree;
+    const char *image;
+    const char *timeout; /* as it is written; NULL: none */
+    const char *command;
+};
+
+/* -1 if it could not be run; else its exit code as `cove run` gives it.  Signals are held by the caller. */
+int run_on(const struct run_on *wish, int *code, struct error *err);
+
+/* Holds back what would end us until the old mask is set again: nobody may die between making a directory
+ * and having somebody who removes it. */
+void run_hold_signals(sigset_t *old);
 
 #ifdef COVE_UNSAFE
 /* Test builds only: leaves out the guards that $COVE_UNSAFE_WITHOUT names, comma-separated, to

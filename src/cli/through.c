@@ -231,10 +231,10 @@ static void tell(const char *what, const struct strings *paths, const char *then
     fputs(text_string(&line), stderr);
 }
 
-void through_tell(const struct through *through, bool discarded)
+void through_tell(const struct through *through)
 {
     tell("taken out of the workspace, since they act by merely being there", &through->aside,
-         discarded ? " (discarded)" : " (cove diff shows them, cove apply asks for them)");
+         " (cove diff shows them, cove apply asks for them)");
     tell("act by merely being there, and could NOT be taken out of the workspace", &through->stuck, "");
     tell("replaced on the host while the command ran, and open to it since; look at them", &through->replaced,
          "");

@@ -29,4 +29,4 @@ void through_announce(const struct through *through, const struct plan *plan);
 
 /* After the last process of the sandbox is gone; `dir` is its directory. */
 void through_finish(struct through *through, const struct plan *plan, int dir);
-void through_tell(const struct through *through, bool discarded);
+void through_tell(const struct through *through);

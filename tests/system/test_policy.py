@@ -282,6 +282,17 @@ def the_administrator_can_forbid_root(place):
 
 
 @test(identities=("root",))
+def the_administrator_can_forbid_that_the_host_is_written(place):
+    for mode in ("rw", "live"):
+        one_error(administered(place, "workspace: cow\n", "run", "--rm", "--workspace", mode, "--", "true"), mode, "cow", "/etc/cove/policy.yaml:1")
+    owner(place, "workspace: rw\n")
+    administered(place, "workspace: cow\n", "run", "--rm", "--", "touch", "new")
+    assert not (place.work / "new").exists(), "a standing wish is cut"
+    place.cove("run", "--rm", "--", "touch", "new")
+    assert (place.work / "new").exists(), "which holds where nobody forbids it"
+
+
+@test(identities=("root",))
 def the_administrator_can_limit_the_images(place):
     (place.dir / "image/bin").mkdir(parents=True)
     one_error(administered(place, "images: [host]\n", "run", "--rm", "--image", place.dir / "image", "--", "true"), "image", "/etc/cove/policy.yaml")

@@ -43,13 +43,15 @@ static void json_has_it_all_in_a_fixed_order(void **state)
     report_json(&report, &text);
     assert_string_equal(
         text_string(&text),
-        "{\"id\":\"abc\",\"spec_hash\":null,\"argv\":[\"make\",\"te\\u001bst\"],\"workspace\":null,\"image\":"
+        "{\"id\":\"abc\",\"spec_hash\":null,\"argv\":[\"make\",\"te\\u001bst\"],\"workspace\":null,\"workspace_"
+        "mode\":null,\"image\":"
         "null,"
         "\"user\":null,\"started\":\"2023-11-14T22:13:20.005Z\",\"ended\":\"2023-11-14T22:13:21.000Z\","
         "\"exit_code\":3,\"reason\":\"exited\",\"signal\":0,\"timed_out\":false,\"core\":false,\"error\":null,"
         "\"usage\":{\"wall_us\":1234567,\"user_us\":900000,\"system_us\":0,\"peak_kib\":2048},"
         "\"changes\":\"were discarded "
-        "(--rm)\",\"kept\":false,\"next\":[],\"enforced\":[],\"findings\":[{\"how\":\"read\",\"subject\":\"/"
+        "(--rm)\",\"set_aside\":[],\"kept\":false,\"next\":[],\"enforced\":[],\"findings\":[{\"how\":\"read\","
+        "\"subject\":\"/"
         "a\\n\","
         "\"why\":\"absent\",\"grant\":\"--read /a\",\"count\":2}],\"findings_left_out\":0}\n");
 }

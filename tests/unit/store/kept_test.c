@@ -93,6 +93,7 @@ static struct record a_record(const char *id, time_t created, enum record_state 
     record.created = (struct timespec){ created, 0 };
     record.state = record_state;
     record.workspace = text_copy("/w");
+    record.mode = text_copy("cow");
     record.cwd = text_copy("/w");
     record.image = text_copy("host");
     record.spec_hash = text_copy("");

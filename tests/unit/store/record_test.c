@@ -20,7 +20,8 @@ static const char whole[] =
     "\"gids\":[\"0 1879048192 65536\"],\"helpers\":false,\"id\":\"" ID "\",\"image\":\"host\",\"keeper\":42,"
     "\"keeper_started\":12345,\"labels\":{\"a\":\"1\",\"b\":\"\"},"
     "\"layers\":[{\"device\":\"65024\",\"hide\":[\".env\"],\"inode\":\"18446744073709551615\",\"layer\":1,"
-    "\"source\":\"/w\",\"target\":\"/w\",\"why\":\"workspace\"}],\"mode\":\"cow\",\"name\":\"n\",\"reason\":\"exited\","
+    "\"source\":\"/w\",\"target\":\"/"
+    "w\",\"why\":\"workspace\"}],\"mode\":\"cow\",\"name\":\"n\",\"reason\":\"exited\","
     "\"shifted\":true,\"spec_hash\":\"00\",\"state\":\"stopped\",\"uids\":[\"0 1879048192 65536\"],"
     "\"workspace\":\"/w\",\"workspace_device\":\"65024\",\"workspace_inode\":\"7\"}\n";
 
