@@ -436,8 +436,10 @@ static int check(struct task *task)
         task->result->outcome = APPLY_SAME;
         return 1;
     }
+    if (task->change->kind == CHANGE_RENAMED && task->seen.st_mode)
+        return conflict(task, "something was made there meanwhile");
     if (task->change->kind == CHANGE_RENAMED && task->change->new.type == SIDE_DIRECTORY)
-        return task->seen.st_mode ? conflict(task, "something was made there meanwhile") : 0;
+        return 0;
     if (task->change->flags & FLAG_BASE_CHANGED ||
         (task->change->kind != CHANGE_RENAMED && !is_as_scanned(task)))
         return conflict(task, "it was changed on the host since the sandbox began");

@@ -258,6 +258,8 @@ static void end_through(struct run *run)
 
 static void end_live(struct run *run)
 {
+    if (!run->guarded)
+        live_drop(&run->live);
     if (!run->live.pid)
         return;
     run->record.home = live_finish(&run->live, &run->home);

@@ -4,7 +4,6 @@ import json
 import os
 import pathlib
 import select
-import shutil
 import signal
 import struct
 import subprocess
@@ -333,6 +332,26 @@ os._exit(0)
     equal(finish(process).code, 0)
     equal(home(place)["mapped"][4096:4100], "last")
     equal(kept(place), [])
+
+
+@test(identities=("user",))
+def without_inotify_changes_come_all_the_same(place):
+    libc, taken = ctypes.CDLL(None), []
+    try:
+        while (fd := libc.inotify_init1(0)) >= 0:
+            taken.append(fd)
+        write(place.work / "a/b/base", "1\n")
+        shell = Shell(place, "--report", place.dir / "report.json")
+        shell.do("mkdir -p n/m; echo 1 >n/m/x; echo 2 >a/b/base; echo 1 >.envrc")
+        comes(place, {"a": None, "a/b": None, "a/b/base": "2\n", "n": None, "n/m": None, "n/m/x": "1\n"})
+        shell.do("echo 3 >a/b/base; mv n o; rm o/m/x")
+        comes(place, {"a": None, "a/b": None, "a/b/base": "3\n", "o": None, "o/m": None})
+        done = shell.end()
+    finally:
+        for fd in taken:
+            os.close(fd)
+    assert report_of(place)["slow"] and "too much to watch" in done.errors, done
+    equal([item["path"] for item in report_of(place)["waits"]], [".envrc"])
 
 
 # Floods
