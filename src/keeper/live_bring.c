@@ -180,7 +180,7 @@ static void settle_as(struct known *known, bool there)
         known->state = KNOWN_SAME;
 }
 
-static void settle(struct batch *batch, size_t i, const char *top, const struct known_mark *before)
+static void settle(const struct batch *batch, size_t i, const char *top, const struct known_mark *before)
 {
     const struct change *change = &batch->changes.items[i];
     const struct apply_result *result = &batch->results[i];
@@ -220,7 +220,7 @@ static void settle_same(struct bring *bring, const char *path, const struct know
         settle_as(known, before->inode);
 }
 
-/* --- one batch --- */
+/* --- a batch --- */
 
 static void batch_free(struct batch *batch)
 {
@@ -274,47 +274,7 @@ static void take_rest(struct bring *bring, const char *path, uint64_t began)
         known->rest_until = now + (now - began) * REST_FACTOR;
 }
 
-static enum bring_outcome bring_once(struct bring *bring, const char *path, bool below, bool patient)
-{
-    struct batch batch = { .bring = bring, .patient = patient };
-    struct known_mark before = mark_at(bring, path);
-    struct changes_source source = source_of(bring);
-    unsigned how = (below ? CHANGES_BELOW : 0U) | (is_gone(bring, path, &before) ? CHANGES_GONE : 0U);
-    enum bring_outcome outcome = BRING_DONE;
-    uint64_t began = clock_us();
-    struct error ignored; /* whatever it is, the end finds it again */
-
-    if (!known_add(&bring->known, path))
-        return BRING_DONE;
-    if (changes_scan_at(&source, path, how, &batch.changes, &ignored) < 0 || batch_run(&batch, &ignored) < 0) {
-        changes_free(&batch.changes);
-        batch_free(&batch);
-        return BRING_DONE;
-    }
-    if (!batch.changes.len || strcmp(batch.changes.items[0].path, path) != 0)
-        settle_same(bring, path, &before);
-    for (size_t i = 0; i < batch.changes.len; i++) {
-        if (batch.notes[i].what == NOTE_AGAIN)
-            outcome = BRING_AGAIN;
-        settle(&batch, i, path, &before);
-    }
-    take_rest(bring, path, began);
-    changes_free(&batch.changes);
-    batch_free(&batch);
-    return outcome;
-}
-
-/* What was removed inside just before we put it on the host would be seen there again, through the overlay: as
- * shortly as possible. */
-enum bring_outcome bring_path(struct bring *bring, const char *path, bool below, bool patient)
-{
-    enum bring_outcome outcome = bring_once(bring, path, below, patient);
-    struct known_mark now = mark_at(bring, path);
-
-    return is_gone(bring, path, &now) ? bring_once(bring, path, below, patient) : outcome;
-}
-
-/* --- all of it --- */
+/* --- what is left --- */
 
 static enum bring_kind kind_of_rest(const struct note *note, const struct apply_result *result)
 {
@@ -347,13 +307,18 @@ static void add_rest(const struct batch *batch, size_t i, struct bring_rests *re
             (struct bring_rest){ kind, text_copy(batch->changes.items[i].path), text_copy(why) };
 }
 
+/* --- one scan --- */
+
 /* At most so many at a time: a result takes half a kilobyte. */
 enum { SOME = 4096 };
 
-struct all {
+struct round {
     struct bring *bring;
+    const char *top;          /* what was asked for; "": everything */
+    struct known_mark before; /* its state before the scan */
     struct changes changes;
-    struct bring_rests *rests;
+    bool patient, again;
+    struct bring_rests *rests; /* or NULL */
     uint64_t *counts;
 };
 
@@ -369,41 +334,92 @@ static bool is_no_removal(void *owner, const struct change *change)
     return !is_removal(owner, change);
 }
 
-static int bring_some(const struct all *all, size_t from, apply_wanted *only, struct error *err)
+static void settle_one(struct round *round, const struct batch *batch, size_t i)
 {
-    size_t len = all->changes.len - from < SOME ? all->changes.len - from : SOME;
-    struct batch batch = { .bring = all->bring,
-                           .changes = { .items = all->changes.items + from, .len = len },
-                           .only = only };
-    struct known_mark none = { 0 };
+    const struct known_paths *known = &round->bring->known;
+    bool forgotten = known->full && !known_find(known, batch->changes.items[i].path);
+
+    if (batch->notes[i].what == NOTE_LATER)
+        return;
+    if (batch->notes[i].what == NOTE_AGAIN)
+        round->again = true;
+    if (round->rests)
+        add_rest(batch, i, round->rests, round->counts);
+    settle(batch, i, round->top, &round->before);
+    round->bring->brought += forgotten && batch->results[i].outcome == APPLY_DONE;
+}
+
+static int bring_some(struct round *round, size_t from, apply_wanted *only, struct error *err)
+{
+    size_t len = round->changes.len - from < SOME ? round->changes.len - from : SOME;
+    struct batch batch = { .bring = round->bring,
+                           .changes = { .items = round->changes.items + from, .len = len },
+                           .only = only,
+                           .patient = round->patient };
     int result = batch_run(&batch, err);
 
-    for (size_t i = 0; result == 0 && i < len; i++) {
-        bool forgotten = all->bring->known.full && !known_find(&all->bring->known, batch.changes.items[i].path);
-
-        if (batch.notes[i].what == NOTE_LATER)
-            continue;
-        add_rest(&batch, i, all->rests, all->counts);
-        settle(&batch, i, "", &none);
-        all->bring->brought += forgotten && batch.results[i].outcome == APPLY_DONE;
-    }
+    for (size_t i = 0; result == 0 && i < len; i++)
+        settle_one(round, &batch, i);
     batch_free(&batch);
     return result;
 }
 
 /* What is new from the top down, then what goes from the inside out. */
-static int bring_each(const struct all *all, struct error *err)
+static int bring_each(struct round *round, struct error *err)
 {
-    size_t parts = (all->changes.len + SOME - 1) / SOME;
+    size_t parts = (round->changes.len + SOME - 1) / SOME;
 
     for (size_t i = 0; i < parts; i++)
-        if (bring_some(all, i * SOME, is_no_removal, err) < 0)
+        if (bring_some(round, i * SOME, is_no_removal, err) < 0)
             return -1;
     for (size_t i = parts; i-- > 0;)
-        if (bring_some(all, i * SOME, is_removal, err) < 0)
+        if (bring_some(round, i * SOME, is_removal, err) < 0)
             return -1;
     return 0;
 }
+
+static int round_run(struct round *round, unsigned how, struct error *err)
+{
+    struct changes_source source = source_of(round->bring);
+
+    if (changes_scan_at(&source, round->top, how, &round->changes, err) < 0)
+        return -1;
+    if (*round->top && (!round->changes.len || strcmp(round->changes.items[0].path, round->top) != 0))
+        settle_same(round->bring, round->top, &round->before);
+
+    int result = bring_each(round, err);
+
+    changes_free(&round->changes);
+    return result;
+}
+
+/* --- one path --- */
+
+static enum bring_outcome bring_once(struct bring *bring, const char *path, bool below, bool patient)
+{
+    struct round round = { .bring = bring, .top = path, .before = mark_at(bring, path), .patient = patient };
+    unsigned how = (below ? CHANGES_BELOW : 0U) | (is_gone(bring, path, &round.before) ? CHANGES_GONE : 0U);
+    uint64_t began = clock_us();
+    struct error ignored; /* whatever it is, the end finds it again */
+
+    if (!known_add(&bring->known, path))
+        return BRING_DONE;
+    (void)round_run(&round, how, &ignored);
+    take_rest(bring, path, began);
+    return round.again ? BRING_AGAIN : BRING_DONE;
+}
+
+/* What was removed inside just before we put it on the host would be seen there again, through the overlay: as
+ * shortly as possible. */
+enum bring_outcome bring_path(struct bring *bring, const char *path, bool below, bool patient)
+{
+    enum bring_outcome outcome = bring_once(bring, path, below, patient);
+    struct known_mark now = mark_at(bring, path);
+
+    return is_gone(bring, path, &now) ? bring_once(bring, path, below, patient) : outcome;
+}
+
+/* --- all of it --- */
 
 static void bring_known(struct bring *bring)
 {
@@ -421,15 +437,8 @@ static void bring_known(struct bring *bring)
 
 int bring_all(struct bring *bring, struct bring_rests *rests, uint64_t counts[BRING_KINDS], struct error *err)
 {
-    struct all all = { .bring = bring, .rests = rests, .counts = counts };
-    struct changes_source source = source_of(bring);
+    struct round round = { .bring = bring, .top = "", .rests = rests, .counts = counts };
 
     bring_known(bring);
-    if (changes_scan_at(&source, "", CHANGES_BELOW, &all.changes, err) < 0)
-        return -1;
-
-    int result = bring_each(&all, err);
-
-    changes_free(&all.changes);
-    return result;
+    return round_run(&round, CHANGES_BELOW, err);
 }

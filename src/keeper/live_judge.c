@@ -77,14 +77,15 @@ static bool is_autorun(const struct live_sides *sides, const struct change *chan
     bool same = change->kind == CHANGE_MODE;
     autoclose int old = -1, new = -1;
     struct classify_input input = { .path = change->path, .path_len = strlen(change->path) };
+    autofree char *old_bytes = NULL, *new_bytes = NULL;
 
     if (change->old.type == SIDE_FILE)
         old = open_beneath(sides->base, change->path, O_RDONLY | O_NONBLOCK);
     if (change->new.type == SIDE_FILE && copy < 0 && !same)
         new = open_beneath(sides->upper, change->path, O_RDONLY | O_NONBLOCK);
-    autofree char *old_bytes = fill(&input.old, &change->old, old);
+    old_bytes = fill(&input.old, &change->old, old);
     /* Of a file whose mode alone changes the bytes stay the host's. */
-    autofree char *new_bytes = fill(&input.new, &change->new, same ? old : copy < 0 ? new : copy);
+    new_bytes = fill(&input.new, &change->new, same ? old : copy < 0 ? new : copy);
     classify(&input, verdict);
     return verdict->class == CLASSIFY_AUTORUN;
 }

@@ -177,7 +177,8 @@ static void around_begin(struct work *work)
 static void around_end(struct work *work)
 {
     struct around *around = &work->around;
-    uint64_t pause = work->watch.hears && !work->watch.deaf ? AROUND_HEARING : AROUND_ELSE;
+    bool hears = work->watch.hears || !work->bring.known.len; /* of names that come it does anyhow */
+    uint64_t pause = hears && !work->watch.deaf ? AROUND_HEARING : AROUND_ELSE;
 
     if (pause < around->cost * AROUND_FACTOR)
         pause = around->cost * AROUND_FACTOR;
