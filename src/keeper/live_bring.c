@@ -66,7 +66,9 @@ static bool is_fresh(struct timespec changed)
 
 static struct known_mark lasting(struct known_mark mark)
 {
-    return is_fresh(mark.ctime) ? (struct known_mark){ 0 } : mark;
+    const struct known_mark none = { 0 };
+
+    return is_fresh(mark.ctime) ? none : mark;
 }
 
 bool bring_is_due(const struct bring *bring, const struct known *known)

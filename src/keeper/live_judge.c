@@ -58,34 +58,35 @@ static char *read_whole(int fd, size_t *len)
     return steal_ptr(&bytes);
 }
 
-/* Gives what is to be freed. */
-static char *fill(struct classify_side *out, const struct side *side, int fd)
+/* `bytes` are those of a file, and stay the caller's. */
+static struct classify_side side_of(const struct side *side, const char *bytes, size_t len)
 {
-    char *bytes = side->type == SIDE_FILE ? read_whole(fd, &out->len) : NULL;
+    bool link = side->type == SIDE_LINK;
 
-    out->mode = kind_of(side);
-    out->bytes = side->type == SIDE_LINK ? side->target : bytes;
-    if (side->type == SIDE_LINK)
-        out->len = strlen(side->target);
-    out->cut = side->type == SIDE_FILE && !bytes;
-    return bytes;
+    return (struct classify_side){ .mode = kind_of(side),
+                                   .bytes = link ? side->target : bytes,
+                                   .len = link ? strlen(side->target) : len,
+                                   .cut = side->type == SIDE_FILE && !bytes };
 }
 
 static bool is_autorun(const struct live_sides *sides, const struct change *change, int copy,
                        struct classify_verdict *verdict)
 {
-    bool same = change->kind == CHANGE_MODE;
-    autoclose int old = -1, new = -1;
+    bool same = change->kind == CHANGE_MODE; /* the bytes stay the host's */
     struct classify_input input = { .path = change->path, .path_len = strlen(change->path) };
-    autofree char *old_bytes = NULL, *new_bytes = NULL;
+    autoclose int old = -1, new = -1;
+    size_t old_len, new_len;
 
     if (change->old.type == SIDE_FILE)
         old = open_beneath(sides->base, change->path, O_RDONLY | O_NONBLOCK);
     if (change->new.type == SIDE_FILE && copy < 0 && !same)
         new = open_beneath(sides->upper, change->path, O_RDONLY | O_NONBLOCK);
-    old_bytes = fill(&input.old, &change->old, old);
-    /* Of a file whose mode alone changes the bytes stay the host's. */
-    new_bytes = fill(&input.new, &change->new, same ? old : copy < 0 ? new : copy);
+
+    autofree char *old_bytes = read_whole(old, &old_len);
+    autofree char *new_bytes = read_whole(same ? old : copy < 0 ? new : copy, &new_len);
+
+    input.old = side_of(&change->old, old_bytes, old_len);
+    input.new = side_of(&change->new, new_bytes, new_len);
     classify(&input, verdict);
     return verdict->class == CLASSIFY_AUTORUN;
 }

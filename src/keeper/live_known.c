@@ -60,7 +60,7 @@ struct known *known_add(struct known_paths *known, const char *path)
     if (!known->full && !has_room(known, PATHS_MAX, BYTES_MAX)) {
         forget_gone(known);
         /* Then for good: or each of many new names would look through all. */
-        known->full = !has_room(known, PATHS_MAX / 4 * 3, BYTES_MAX / 4 * 3);
+        known->full = !has_room(known, PATHS_MAX - PATHS_MAX / 4, BYTES_MAX - BYTES_MAX / 4);
     }
     if (known->full)
         return NULL;

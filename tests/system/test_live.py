@@ -47,8 +47,9 @@ class Watcher:
         self.events.append((str(path.relative_to(self.top)), mask, when, content))
         if mask & (CREATE | MOVED_TO) and mask & 0x40000000:
             self.watch(path)
-            for below in path.rglob("*"):
-                self.events.append((str(below.relative_to(self.top)), CREATE, when, None))
+            for folder, folders, files in os.walk(path):  # what came before the watch did
+                for name in folders + files:
+                    self.events.append((str((pathlib.Path(folder) / name).relative_to(self.top)), CREATE, when, None))
 
     def run(self):
         while True:
@@ -68,6 +69,7 @@ class Watcher:
 
     def close(self):
         time.sleep(0.05)
+        assert self.thread.is_alive(), "the watcher has ended"
         os.write(self.wake[1], b"x")
         self.thread.join()
         for fd in (self.fd, *self.wake):
