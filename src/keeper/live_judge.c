@@ -1,0 +1,196 @@
+#include "keeper/live_judge.h"
+
+#include "base/array.h"
+#include "base/memory.h"
+#include "base/own.h"
+#include "base/text.h"
+#include "changes/classify.h"
+#include "changes/plainname.h"
+#include "sys/sys.h"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A file of more is not looked into, and counts as changed in every part. */
+enum { CONTENT_MAX = 16 << 20 };
+
+static int open_beneath(int root, const char *path, uint64_t flags)
+{
+    return sys_openat2(root, path, flags | O_NOFOLLOW | O_CLOEXEC,
+                       RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+}
+
+/* --- the class --- */
+
+static mode_t kind_of(const struct side *side)
+{
+    static const mode_t kinds[] = { [SIDE_NONE] = 0,
+                                    [SIDE_FILE] = S_IFREG,
+                                    [SIDE_LINK] = S_IFLNK,
+                                    [SIDE_DIRECTORY] = S_IFDIR,
+                                    [SIDE_OTHER] = S_IFIFO };
+
+    return side->type == SIDE_NONE ? 0 : kinds[side->type] | side->mode;
+}
+
+/* The bytes of a file; the caller frees.  NULL: they cannot be read, or are too many. */
+static char *read_whole(int fd, size_t *len)
+{
+    struct stat status;
+
+    *len = 0;
+    if (fd < 0 || fstat(fd, &status) < 0 || !S_ISREG(status.st_mode) || status.st_size > CONTENT_MAX)
+        return NULL;
+
+    autofree char *bytes = memory_resize(NULL, (size_t)status.st_size + 1);
+
+    while (*len < (size_t)status.st_size) {
+        ssize_t got = pread(fd, bytes + *len, (size_t)status.st_size - *len, (off_t)*len);
+
+        if (got < 0)
+            return NULL;
+        if (got == 0)
+            break;
+        *len += (size_t)got;
+    }
+    return steal_ptr(&bytes);
+}
+
+/* `bytes` are those of a file, and stay the caller's. */
+static struct classify_side side_of(const struct side *side, const char *bytes, size_t len)
+{
+    bool link = side->type == SIDE_LINK;
+
+    return (struct classify_side){ .mode = kind_of(side),
+                                   .bytes = link ? side->target : bytes,
+                                   .len = link ? strlen(side->target) : len,
+                                   .cut = side->type == SIDE_FILE && !bytes };
+}
+
+static bool is_autorun(const struct live_sides *sides, const struct change *change, int copy,
+                       struct classify_verdict *verdict)
+{
+    bool same = change->kind == CHANGE_MODE; /* the bytes stay the host's */
+    struct classify_input input = { .path = change->path, .path_len = strlen(change->path) };
+    autoclose int old = -1, new = -1;
+    size_t old_len, new_len;
+
+    if (change->old.type == SIDE_FILE)
+        old = open_beneath(sides->base, change->path, O_RDONLY | O_NONBLOCK);
+    if (change->new.type == SIDE_FILE && copy < 0 && !same)
+        new = open_beneath(sides->upper, change->path, O_RDONLY | O_NONBLOCK);
+
+    autofree char *old_bytes = read_whole(old, &old_len);
+    autofree char *new_bytes = read_whole(same ? old : copy < 0 ? new : copy, &new_len);
+
+    input.old = side_of(&change->old, old_bytes, old_len);
+    input.new = side_of(&change->new, new_bytes, new_len);
+    classify(&input, verdict);
+    return verdict->class == CLASSIFY_AUTORUN;
+}
+
+/* A directory in which any file would be of that class is not even made. */
+static bool is_autorun_directory(const struct change *change, struct classify_verdict *verdict)
+{
+    autofree char *inside = text_format("%s/x", change->path);
+    struct classify_input input = { .path = inside, .path_len = strlen(inside) };
+    struct classify_side file = { .mode = S_IFREG | 0644, .bytes = "x", .len = 1 };
+
+    if (change->new.type != SIDE_DIRECTORY && change->old.type != SIDE_DIRECTORY)
+        return false;
+    if (change->new.type == SIDE_DIRECTORY)
+        input.new = file;
+    else
+        input.old = file;
+    classify(&input, verdict);
+    return verdict->class == CLASSIFY_AUTORUN;
+}
+
+/* --- git --- */
+
+static bool is_gits(const char *path)
+{
+    struct plainname name;
+
+    plainname_clear(&name);
+    if (!plainname_add(&name, path, strlen(path)))
+        return true;
+    return plainname_compare(".git", &name) == PLAINNAME_YES ||
+           plainname_compare(".git/", &name) == PLAINNAME_YES;
+}
+
+/* Whether the directory around `name`, which begins there in `path`, is a repository by its looks as soon
+ * as `name` is in it.  Only names that the host has count: what is still inside runs nothing. */
+static bool completes_repository(const struct live_sides *sides, const char *path, const char *name)
+{
+    static const char *const telling[] = { "HEAD", "commondir", "objects", "refs" };
+    const char *names[ARRAY_LEN(telling) + 1];
+    autofree char *around = name > path ? text_format("%.*s", (int)(name - path - 1), path) : text_copy(".");
+    autofree char *own = text_format("%.*s", (int)strcspn(name, "/"), name);
+    autoclose int dir = open_beneath(sides->base, around, O_PATH | O_DIRECTORY);
+    size_t count = 0;
+    struct stat ignored;
+
+    names[count++] = own;
+    for (size_t i = 0; dir >= 0 && i < ARRAY_LEN(telling); i++)
+        if (fstatat(dir, telling[i], &ignored, AT_SYMLINK_NOFOLLOW) == 0)
+            names[count++] = telling[i];
+    return classify_bare_repository(names, count);
+}
+
+/* A repository may have any name; it must neither come to be piece by piece, nor get a hook. */
+static bool is_in_repository(const struct live_sides *sides, const char *path)
+{
+    for (const char *name = path; name; name = strchr(name, '/')) {
+        name += *name == '/';
+        if (completes_repository(sides, path, name))
+            return true;
+    }
+    return false;
+}
+
+const char *judge_waits(const struct live_sides *sides, const struct change *change, int copy)
+{
+    struct classify_verdict verdict;
+
+    if (is_gits(change->path))
+        return "it is git's own";
+    if (is_in_repository(sides, change->path))
+        return "git would take its directory for a repository";
+    if (change->kind != CHANGE_MODE && is_autorun_directory(change, &verdict))
+        return verdict.reason;
+    return is_autorun(sides, change, copy, &verdict) ? verdict.reason : NULL;
+}
+
+/* --- the owner --- */
+
+static bool is_later(struct timespec time, struct timespec since)
+{
+    return time.tv_sec > since.tv_sec || (time.tv_sec == since.tv_sec && time.tv_nsec >= since.tv_nsec);
+}
+
+static bool is_what_we_put(const struct known *known, const struct stat *status)
+{
+    return known && known->state == KNOWN_OURS && known->put.inode == status->st_ino &&
+           known->put.size == status->st_size && known->put.mtime.tv_sec == status->st_mtim.tv_sec &&
+           known->put.mtime.tv_nsec == status->st_mtim.tv_nsec;
+}
+
+bool judge_is_owners(const struct live_sides *sides, const struct known *known, const struct change *change)
+{
+    autoclose int there = -1;
+    struct stat status;
+
+    if (change->flags & FLAG_BASE_CHANGED)
+        return true;
+    if (change->old.type == SIDE_NONE) /* removed, if there was something */
+        return known && known->based;
+    there = open_beneath(sides->base, change->path, O_PATH);
+    if (there < 0 || fstat(there, &status) < 0)
+        return true;
+    if (S_ISDIR(status.st_mode)) /* what is in it speaks for itself */
+        return false;
+    return is_later(status.st_ctim, sides->since) && !is_what_we_put(known, &status);
+}
