@@ -6,12 +6,12 @@
 #include "base/text.h"
 #include "box/plan.h"
 #include "keeper/apart.h"
+#include "keeper/live_report.h"
 #include "store/store.h"
 #include "sys/sys.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <linux/landlock.h>
 #include <linux/openat2.h>
 #include <poll.h>
@@ -26,44 +26,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-void live_end_free(struct live_end *end)
-{
-    for (size_t i = 0; i < end->rests.len; i++) {
-        free(end->rests.items[i].path);
-        free(end->rests.items[i].why);
-    }
-    free(end->rests.items);
-    *end = (struct live_end){ 0 };
-}
-
-/* --- what the child says: fields that end with NUL, in a file of its own --- */
-
-static void add_number(struct text *out, uint64_t number)
-{
-    text_addf(out, "%" PRIu64, number);
-    text_add_bytes(out, "", 1);
-}
-
-static void add_field(struct text *out, const char *field)
-{
-    text_add_bytes(out, field, strlen(field) + 1);
-}
+/* --- what the child says, in a file of its own --- */
 
 static void write_end(int fd, const struct live_end *end)
 {
     autotext struct text out = TEXT_NONE;
 
-    add_number(&out, end->brought);
-    for (size_t i = 0; i < BRING_KINDS; i++)
-        add_number(&out, end->counts[i]);
-    add_number(&out, end->slow);
-    add_field(&out, end->problem.kind != ERROR_NONE ? end->problem.text : "");
-    for (size_t i = 0; i < end->rests.len; i++) {
-        add_number(&out, end->rests.items[i].kind);
-        add_field(&out, end->rests.items[i].path);
-        add_field(&out, end->rests.items[i].why);
-    }
-    add_field(&out, "end");
+    live_report_add(end, &out);
     for (size_t done = 0; done < out.len;) {
         ssize_t put = write(fd, out.data + done, out.len - done);
 
@@ -71,54 +40,6 @@ static void write_end(int fd, const struct live_end *end)
             _exit(1);
         done += (size_t)put;
     }
-}
-
-struct reader {
-    const char *at, *end; /* the last byte before `end` is NUL */
-};
-
-static const char *next_field(struct reader *reader)
-{
-    const char *field = reader->at;
-
-    if (reader->at >= reader->end)
-        return NULL;
-    reader->at += strlen(reader->at) + 1;
-    return field;
-}
-
-static uint64_t next_number(struct reader *reader)
-{
-    const char *field = next_field(reader);
-
-    return field ? strtoull(field, NULL, 10) : 0;
-}
-
-/* The child reads hostile files: what it says is as good as they are, and never more than text. */
-static bool parse_end(const char *bytes, size_t len, struct live_end *out)
-{
-    struct reader reader = { bytes, bytes + len };
-    const char *problem, *kind;
-
-    if (!len || bytes[len - 1])
-        return false;
-    out->brought = next_number(&reader);
-    for (size_t i = 0; i < BRING_KINDS; i++)
-        out->counts[i] = next_number(&reader);
-    out->slow = next_number(&reader);
-    problem = next_field(&reader);
-    if (problem && *problem)
-        error_set(&out->problem, ERROR_SYSTEM, "%s", problem);
-    while ((kind = next_field(&reader)) && strcmp(kind, "end") != 0) {
-        const char *path = next_field(&reader), *why = next_field(&reader);
-        uint64_t number = strtoull(kind, NULL, 10);
-
-        if (!why || number >= BRING_KINDS)
-            return false;
-        *array_add(&out->rests) =
-            (struct bring_rest){ (enum bring_kind)number, text_copy(path), text_copy(why) };
-    }
-    return kind;
 }
 
 static bool read_end(int fd, struct live_end *out)
@@ -132,7 +53,7 @@ static bool read_end(int fd, struct live_end *out)
     autofree char *bytes = memory_resize(NULL, (size_t)status.st_size);
 
     return pread(fd, bytes, (size_t)status.st_size, 0) == status.st_size &&
-           parse_end(bytes, (size_t)status.st_size, out);
+           live_report_parse(bytes, (size_t)status.st_size, out);
 }
 
 /* --- the child --- */

@@ -4,6 +4,7 @@
  * runs, and what it has to say at the end. */
 
 #include "keeper/live_main.h"
+#include "keeper/live_report.h"
 
 #include <sys/types.h>
 
@@ -23,7 +24,6 @@ int live_start(const struct plan *plan, int dir, struct timespec since, struct l
  * held back (SIGINT and its like) cuts that short.  True if the host has everything now; if not, or
  * if nobody knows, the layer is to be kept. */
 bool live_finish(struct live *live, struct live_end *out);
-void live_end_free(struct live_end *end);
 
 /* For a start that failed. */
 void live_drop(struct live *live);

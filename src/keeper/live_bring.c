@@ -5,11 +5,14 @@
 #include "base/memory.h"
 #include "base/own.h"
 #include "base/text.h"
+#include "changes/digest.h"
 #include "sys/sys.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 enum {
@@ -113,14 +116,9 @@ static bool is_wanted(void *owner, const struct change *change)
 
 static bool has_same_bytes(int one, int other)
 {
-    enum { CHUNK = 8 << 10 };
-    char a[CHUNK], b[CHUNK];
-    off_t at = 0;
+    struct digest a, b;
 
-    for (ssize_t got; (got = pread(one, a, CHUNK, at)) != 0; at += got)
-        if (got < 0 || pread(other, b, (size_t)got, at) != got || memcmp(a, b, (size_t)got) != 0)
-            return false;
-    return pread(other, b, 1, at) == 0;
+    return digest_file(one, &a) == 0 && digest_file(other, &b) == 0 && digest_equal(&a, &b);
 }
 
 /* Whether nobody has written to the original since it was looked at.  If that was just before, its times
@@ -366,11 +364,13 @@ static int bring_some(struct round *round, size_t from, apply_wanted *only, stru
     return result;
 }
 
-/* What is new from the top down, then what goes from the inside out. */
+/* What is new from the top down, then what goes from the inside out, as within one part. */
 static int bring_each(struct round *round, struct error *err)
 {
     size_t parts = (round->changes.len + SOME - 1) / SOME;
 
+    if (parts == 1)
+        return bring_some(round, 0, NULL, err);
     for (size_t i = 0; i < parts; i++)
         if (bring_some(round, i * SOME, is_no_removal, err) < 0)
             return -1;
@@ -413,7 +413,7 @@ static enum bring_outcome bring_once(struct bring *bring, const char *path, bool
 
 /* What was removed inside just before we put it on the host would be seen there again, through the overlay: as
  * shortly as possible. */
-enum bring_outcome bring_path(struct bring *bring, const char *path, bool below, bool patient)
+static enum bring_outcome bring_twice(struct bring *bring, const char *path, bool below, bool patient)
 {
     enum bring_outcome outcome = bring_once(bring, path, below, patient);
     struct known_mark now = mark_at(bring, path);
@@ -421,7 +421,35 @@ enum bring_outcome bring_path(struct bring *bring, const char *path, bool below,
     return is_gone(bring, path, &now) ? bring_once(bring, path, below, patient) : outcome;
 }
 
+/* Two would take what the other one is just making for something left over: so cove apply and everybody
+ * who brings something live take turns. */
+static bool takes_turn(const struct bring *bring)
+{
+    return flock(bring->sides.base, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+}
+
+enum bring_outcome bring_path(struct bring *bring, const char *path, bool below, bool patient)
+{
+    if (!takes_turn(bring))
+        return BRING_AGAIN;
+
+    enum bring_outcome outcome = bring_twice(bring, path, below, patient);
+
+    (void)flock(bring->sides.base, LOCK_UN);
+    return outcome;
+}
+
 /* --- all of it --- */
+
+static bool waits_for_turn(const struct bring *bring)
+{
+    enum { LOOK_US = 10000, LONGEST_US = 5000000 };
+
+    for (uint64_t end = clock_us() + LONGEST_US; !takes_turn(bring); usleep(LOOK_US))
+        if (clock_us() > end || (bring->stop && bring->stop(bring->owner)))
+            return false;
+    return true;
+}
 
 static void bring_known(struct bring *bring)
 {
@@ -433,7 +461,7 @@ static void bring_known(struct bring *bring)
 
         autofree char *path = text_copy(known->path);
 
-        (void)bring_path(bring, path, false, false);
+        (void)bring_twice(bring, path, false, false);
     }
 }
 
@@ -441,6 +469,8 @@ int bring_all(struct bring *bring, struct bring_rests *rests, uint64_t counts[BR
 {
     struct round round = { .bring = bring, .top = "", .rests = rests, .counts = counts };
 
+    if (!waits_for_turn(bring))
+        return error_set(err, ERROR_REFUSED, "another cove apply is at work in the workspace");
     bring_known(bring);
     return round_run(&round, CHANGES_BELOW, err);
 }

@@ -34,7 +34,7 @@ struct bring {
 
 enum bring_outcome {
     BRING_DONE,
-    BRING_AGAIN, /* it was written to meanwhile */
+    BRING_AGAIN, /* it was written to meanwhile, or somebody else brings something */
 };
 
 /* `below`: of a directory also what is in it.  `patient`: a file that is being written to is left for

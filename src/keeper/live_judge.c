@@ -1,20 +1,17 @@
 #include "keeper/live_judge.h"
 
 #include "base/array.h"
-#include "base/memory.h"
 #include "base/own.h"
 #include "base/text.h"
-#include "changes/classify.h"
+#include "changes/patch.h"
 #include "changes/plainname.h"
+#include "changes/review.h"
 #include "sys/sys.h"
 
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <string.h>
 #include <unistd.h>
-
-/* A file of more is not looked into, and counts as changed in every part. */
-enum { CONTENT_MAX = 16 << 20 };
 
 static int open_beneath(int root, const char *path, uint64_t flags)
 {
@@ -24,70 +21,14 @@ static int open_beneath(int root, const char *path, uint64_t flags)
 
 /* --- the class --- */
 
-static mode_t kind_of(const struct side *side)
-{
-    static const mode_t kinds[] = { [SIDE_NONE] = 0,
-                                    [SIDE_FILE] = S_IFREG,
-                                    [SIDE_LINK] = S_IFLNK,
-                                    [SIDE_DIRECTORY] = S_IFDIR,
-                                    [SIDE_OTHER] = S_IFIFO };
-
-    return side->type == SIDE_NONE ? 0 : kinds[side->type] | side->mode;
-}
-
-/* The bytes of a file; the caller frees.  NULL: they cannot be read, or are too many. */
-static char *read_whole(int fd, size_t *len)
-{
-    struct stat status;
-
-    *len = 0;
-    if (fd < 0 || fstat(fd, &status) < 0 || !S_ISREG(status.st_mode) || status.st_size > CONTENT_MAX)
-        return NULL;
-
-    autofree char *bytes = memory_resize(NULL, (size_t)status.st_size + 1);
-
-    while (*len < (size_t)status.st_size) {
-        ssize_t got = pread(fd, bytes + *len, (size_t)status.st_size - *len, (off_t)*len);
-
-        if (got < 0)
-            return NULL;
-        if (got == 0)
-            break;
-        *len += (size_t)got;
-    }
-    return steal_ptr(&bytes);
-}
-
-/* `bytes` are those of a file, and stay the caller's. */
-static struct classify_side side_of(const struct side *side, const char *bytes, size_t len)
-{
-    bool link = side->type == SIDE_LINK;
-
-    return (struct classify_side){ .mode = kind_of(side),
-                                   .bytes = link ? side->target : bytes,
-                                   .len = link ? strlen(side->target) : len,
-                                   .cut = side->type == SIDE_FILE && !bytes };
-}
-
+/* Of a file whose mode alone changes the bytes stay the host's. */
 static bool is_autorun(const struct live_sides *sides, const struct change *change, int copy,
                        struct classify_verdict *verdict)
 {
-    bool same = change->kind == CHANGE_MODE; /* the bytes stay the host's */
-    struct classify_input input = { .path = change->path, .path_len = strlen(change->path) };
-    autoclose int old = -1, new = -1;
-    size_t old_len, new_len;
+    struct patch_source source = { change->kind == CHANGE_MODE ? sides->base : sides->upper, sides->base,
+                                   false };
 
-    if (change->old.type == SIDE_FILE)
-        old = open_beneath(sides->base, change->path, O_RDONLY | O_NONBLOCK);
-    if (change->new.type == SIDE_FILE && copy < 0 && !same)
-        new = open_beneath(sides->upper, change->path, O_RDONLY | O_NONBLOCK);
-
-    autofree char *old_bytes = read_whole(old, &old_len);
-    autofree char *new_bytes = read_whole(same ? old : copy < 0 ? new : copy, &new_len);
-
-    input.old = side_of(&change->old, old_bytes, old_len);
-    input.new = side_of(&change->new, new_bytes, new_len);
-    classify(&input, verdict);
+    review_judge(&source, change, NULL, copy, verdict, NULL);
     return verdict->class == CLASSIFY_AUTORUN;
 }
 
