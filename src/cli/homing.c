@@ -14,6 +14,7 @@ void homing_announce(const struct plan *plan)
                 plan->workspace);
 }
 
+/* Git's own are too many to be listed. */
 static const char *const says[BRING_KINDS] = {
     [BRING_WAITS] = "waits for your consent",
     [BRING_CONFLICT] = "is yours as it is on the host",
@@ -25,6 +26,8 @@ static void tell_kind(const struct live_end *end, enum bring_kind kind)
     enum { SHOWN_MAX = 10 };
     uint64_t shown = 0;
 
+    if (!says[kind])
+        return;
     for (size_t i = 0; i < end->rests.len && shown < SHOWN_MAX; i++) {
         const struct bring_rest *rest = &end->rests.items[i];
 
@@ -49,6 +52,9 @@ void homing_tell(const struct live_end *end, bool discarded, bool quiet)
         left = left || end->counts[kind];
         tell_kind(end, kind);
     }
+    if (end->counts[BRING_GIT])
+        say_warning("live: %" PRIu64 " of git's own files stay inside; cove apply brings commits home",
+                    end->counts[BRING_GIT]);
     if (end->slow)
         say_warning("live: there was too much to watch; some of it came later than at once");
     if (left)

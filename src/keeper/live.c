@@ -186,6 +186,14 @@ static void wait_for_end(struct live *live)
     }
 }
 
+static bool is_nothing_left(const struct live_end *end)
+{
+    for (size_t i = 0; i < BRING_KINDS; i++)
+        if (end->counts[i])
+            return false;
+    return true;
+}
+
 bool live_finish(struct live *live, struct live_end *out)
 {
     char word = LIVE_FINISH;
@@ -205,8 +213,7 @@ bool live_finish(struct live *live, struct live_end *out)
         error_set(&out->problem, ERROR_SYSTEM, "the process that brings changes home ended before its time");
     live->pid = 0;
     live_drop(live);
-    return told && out->problem.kind == ERROR_NONE && !out->counts[BRING_WAITS] &&
-           !out->counts[BRING_CONFLICT] && !out->counts[BRING_FAILED];
+    return told && out->problem.kind == ERROR_NONE && is_nothing_left(out);
 }
 
 void live_drop(struct live *live)

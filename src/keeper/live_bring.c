@@ -276,10 +276,11 @@ static void take_rest(struct bring *bring, const char *path, uint64_t began)
 
 /* --- what is left --- */
 
-static enum bring_kind kind_of_rest(const struct note *note, const struct apply_result *result)
+static enum bring_kind kind_of_rest(const struct note *note, const struct change *change,
+                                    const struct apply_result *result)
 {
     if (note->what == NOTE_WAITS)
-        return BRING_WAITS;
+        return judge_is_gits(change->path) ? BRING_GIT : BRING_WAITS;
     return note->what == NOTE_OWNERS || result->outcome == APPLY_CONFLICT ? BRING_CONFLICT : BRING_FAILED;
 }
 
@@ -297,7 +298,7 @@ static void add_rest(const struct batch *batch, size_t i, struct bring_rests *re
 {
     const struct note *note = &batch->notes[i];
     const struct apply_result *result = &batch->results[i];
-    enum bring_kind kind = kind_of_rest(note, result);
+    enum bring_kind kind = kind_of_rest(note, &batch->changes.items[i], result);
     const char *why = note->why ? note->why : note->what == NOTE_STOPPED ? "it was stopped" : result->why.text;
 
     if (result->outcome == APPLY_DONE || result->outcome == APPLY_SAME || is_unseen(batch, i))

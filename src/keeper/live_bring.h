@@ -6,6 +6,7 @@
 
 enum bring_kind {
     BRING_WAITS,    /* for consent */
+    BRING_GIT,      /* git's own: commits come home by cove apply, these files never do */
     BRING_CONFLICT, /* the owner's */
     BRING_FAILED,   /* could not be brought, or never is */
     BRING_KINDS,

@@ -51,7 +51,7 @@ static bool is_autorun_directory(const struct change *change, struct classify_ve
 
 /* --- git --- */
 
-static bool is_gits(const char *path)
+bool judge_is_gits(const char *path)
 {
     struct plainname name;
 
@@ -96,7 +96,7 @@ const char *judge_waits(const struct live_sides *sides, const struct change *cha
 {
     struct classify_verdict verdict;
 
-    if (is_gits(change->path))
+    if (judge_is_gits(change->path))
         return "it is git's own";
     if (is_in_repository(sides, change->path))
         return "git would take its directory for a repository";

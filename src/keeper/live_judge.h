@@ -19,5 +19,8 @@ struct live_sides {
  * git's own.  `copy` is the file as it will be, -1: as it is in the layer now. */
 const char *judge_waits(const struct live_sides *sides, const struct change *change, int copy);
 
+/* Whether it is a repository by its name, or lies in one. */
+bool judge_is_gits(const char *path);
+
 /* Whether the owner, and not us, has changed what lies there since the sandbox began. */
 bool judge_is_owners(const struct live_sides *sides, const struct known *known, const struct change *change);

@@ -151,19 +151,24 @@ static void add_rests(struct text *out, const char *key, const struct live_end *
 
 static void add_live(struct text *out, const struct live_end *live)
 {
+    static const struct {
+        const char *count, *list;
+    } kinds[BRING_KINDS] = { [BRING_WAITS] = { "waiting", "waits" },
+                             [BRING_GIT] = { "git", "git_files" },
+                             [BRING_CONFLICT] = { "conflicts", "conflict" },
+                             [BRING_FAILED] = { "failed", "failure" } };
+
     if (!live)
         return;
     add_key(out, "live");
     text_add(out, "{");
     add_number(out, "brought", live->brought);
-    add_number(out, "waiting", live->counts[BRING_WAITS]);
-    add_number(out, "conflicts", live->counts[BRING_CONFLICT]);
-    add_number(out, "failed", live->counts[BRING_FAILED]);
+    for (size_t i = 0; i < BRING_KINDS; i++)
+        add_number(out, kinds[i].count, live->counts[i]);
     add_flag(out, "slow", live->slow);
     add_string(out, "problem", live->problem.kind != ERROR_NONE ? live->problem.text : NULL);
-    add_rests(out, "waits", live, BRING_WAITS);
-    add_rests(out, "conflict", live, BRING_CONFLICT);
-    add_rests(out, "failure", live, BRING_FAILED);
+    for (size_t i = 0; i < BRING_KINDS; i++)
+        add_rests(out, kinds[i].list, live, (enum bring_kind)i);
     text_add(out, "}");
 }
 

@@ -1,5 +1,6 @@
 """--workspace live: ordinary changes reach the host while the command runs, what acts by being there waits."""
 import ctypes
+import fcntl
 import json
 import os
 import pathlib
@@ -132,6 +133,11 @@ def report_of(place):
     return json.loads((place.dir / "report.json").read_text())["live"]
 
 
+def kill_child():
+    pid = next(pid for pid in descendants() if open(f"/proc/{pid}/comm").read().strip() == "cove-live")
+    os.kill(pid, signal.SIGKILL)
+
+
 def soon(condition, what="it"):
     return wait_for(condition, seconds=5, what=what)
 
@@ -208,11 +214,13 @@ def a_file_that_acts_by_being_there_is_never_seen_on_the_host(place):
     equal({name for name in seen if not name.startswith("plain/")} - {"plain", "sub/plain", "bare.git"}, set(), "seen on the host")
     assert {"plain/_envrc", "sub/plain", "plain/_git_hooks_post-checkout"} <= seen, seen
     equal({p: p.read_bytes() for p in (place.work / ".git").rglob("*") if p.is_file()}, before, ".git")
-    waits = {item["path"] for item in report_of(place)["waits"]}
-    assert {".envrc", ".git/hooks/post-checkout", ".git/config", ".vscode/tasks.json", "CLAUDE.md", "sub/.envrc", "sub/.git/config"} <= waits, waits
+    waits, gits = ({item["path"] for item in report_of(place)[key]} for key in ("waits", "git_files"))
+    assert {".envrc", ".vscode/tasks.json", "CLAUDE.md", "sub/.envrc"} <= waits, waits
+    assert {".git/hooks/post-checkout", ".git/config", "sub/.git/config", ".GIT/hooks/x"} <= gits, gits
     listed = place.cove("diff", "--name-only", kept(place)[0]["id"]).text.splitlines()
     assert {".envrc", ".vscode/tasks.json", "CLAUDE.md"} <= set(listed), listed
     assert "waits for your consent" in done.errors and ".envrc" in done.errors, done
+    assert "git's own files stay inside" in done.errors and "post-checkout" not in done.errors, done
 
 
 @test
@@ -279,6 +287,73 @@ def what_the_owner_changes_meanwhile_is_not_touched(place):
     equal(sorted(item["path"] for item in report_of(place)["conflict"]), ["first", "gone", "later", "mine", "new", "removed"])
     equal(len(kept(place)), 1)
     assert "later" in place.cove("diff", "--name-only").text
+
+
+def beside(path):
+    value = 0xcbf29ce484222325
+    for byte in path.name.encode():
+        value = (value ^ byte) * 0x100000001b3 % (1 << 64)
+    return path.with_name(f"{BESIDE}{value:016x}")
+
+
+@test
+def what_is_left_beside_a_file_is_cleared_only_if_it_came_from_inside(place):
+    shell = Shell(place)
+    shell.do("echo 1 >f; echo 1 >g")
+    soon(lambda: home(place) == {"f": "1\n", "g": "1\n"})
+    kill_child()
+    shell.do("echo 2 >f; echo 2 >g")
+    shell.end()
+    ours, owners = beside(place.work / "f"), beside(place.work / "g")
+    os.link(place.work / "f", ours)  # as if somebody had stopped us after an exchange
+    write(owners, "owner\n")
+    done = place.cove("apply", "--yes")
+    equal((done.code, "may be yours" in done.text), (1, True), done)
+    equal((place.work / "f").read_text(), "2\n")
+    assert not ours.exists(), "what was ours is still there"
+    equal((owners.read_text(), (place.work / "g").read_text()), ("owner\n", "1\n"))
+
+
+@test
+def nothing_is_brought_while_somebody_else_brings_something(place):
+    shell = Shell(place)
+    shell.do("echo 1 >before")
+    soon(lambda: "before" in home(place))
+    tree = os.open(place.work, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        wait_for(lambda: took(tree), what="the lock of cove apply")
+        shell.do("echo 1 >after; rm before")
+        time.sleep(0.3)
+        equal(home(place), {"before": "1\n"}, "while the tree is locked")
+    finally:
+        os.close(tree)
+    comes(place, {"after": "1\n"})
+    equal(shell.end().code, 0)
+    equal(kept(place), [])
+
+
+def took(tree):
+    try:
+        fcntl.flock(tree, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    except BlockingIOError:
+        return False
+
+
+@test
+def commits_that_were_made_meanwhile_come_by_cove_apply(place):
+    tool("git")
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
+    write(place.work / "f", "1\n")
+    for words in (["init", "-q"], ["add", "f"], ["commit", "-qm", "one"]):
+        subprocess.run([*git, *words], cwd=place.work, check=True)
+    done = live(place, "echo 2 >f; git -c user.name=a -c user.email=a@b commit -qam two")
+    equal((done.code, home(place)), (0, {"f": "2\n"}), done)
+    equal(subprocess.run(["git", "log", "--all", "--format=%s"], cwd=place.work, stdout=subprocess.PIPE, text=True).stdout, "one\n")
+    done = place.cove("apply", "--yes")
+    equal(done.code, 0, done)
+    log = subprocess.run(["git", "log", "--all", "--format=%s"], cwd=place.work, stdout=subprocess.PIPE, text=True).stdout
+    equal(log, "two\none\n", done)
 
 
 # Every kind of change
@@ -483,8 +558,7 @@ def when_the_child_is_killed_the_layer_is_kept_and_it_is_said(place):
     shell = Shell(place)
     shell.do("echo 1 >one")
     soon(lambda: home(place).get("one") == "1\n")
-    pid = next(pid for pid in descendants() if open(f"/proc/{pid}/comm").read().strip() == "cove-live")
-    os.kill(pid, signal.SIGKILL)
+    kill_child()
     shell.do("echo 2 >two")
     done = shell.end()
     equal(done.code, 0, done)
