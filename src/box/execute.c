@@ -267,10 +267,17 @@ static int map_mask(const struct executor *x, int *mask, size_t number, struct e
 
 /* Overlays are mounted volatile: otherwise every unmount would sync the whole disk.  What the kernel
  * refuses in a user namespace, root does without: a directory that is renamed by a mark alone takes
- * files along that nobody looked at (decision 9). */
-static void overlay_options(const struct executor *x, struct text *options, int upper, int work)
+ * files along that nobody looked at (decision 9).  Where changes go home at once the kernel must know that
+ * what is below changes, which it takes from xino=on: then a new directory never shows the one that it became
+ * on the host (decision 18). */
+static void overlay_options(const struct executor *x, const struct tree *tree, struct text *options, int upper,
+                            int work)
 {
+    bool live = x->plan->workspace_mode == WORKSPACE_LIVE && strcmp(tree->why, TREE_WHY_WORKSPACE) == 0;
+
     text_addf(options, ",upperdir=%s,workdir=%s,volatile", sys_fd_path(upper).text, sys_fd_path(work).text);
+    if (live)
+        text_add(options, ",xino=on");
     if (x->userns >= 0)
         text_add(options, ",redirect_dir=nofollow,index=off,metacopy=off");
 }
@@ -358,7 +365,7 @@ static int mount_overlay(struct executor *x, const struct step *step, int target
             return -1;
         if (step->kind == STEP_ROOT)
             lay_workspace(x, upper, source);
-        overlay_options(x, &options, upper, work);
+        overlay_options(x, tree, &options, upper, work);
     }
     if (mount("overlay", sys_fd_path(target).text, "overlay", step->flags, text_string(&options)) < 0)
         return overlay_failed(tree, err);

@@ -162,6 +162,8 @@ static int check(struct task *task)
 
 static int carry_out(struct task *task)
 {
+    if (!place_copies(task->change) && place_ask(task, -1, -1) < 0)
+        return -1;
     switch (task->change->kind) {
     case CHANGE_REMOVED:
         return place_take_away(task);
@@ -331,11 +333,11 @@ int apply_changes(const struct apply *apply, const struct changes *changes, appl
         memset(&results[i], 0, sizeof results[i]);
         results[i].outcome = wanted(owner, &changes->items[i]) ? APPLY_DONE : APPLY_LEFT;
     }
-    if (!apply->only_look)
+    if (!apply->only_look && !apply->live)
         leftovers_sweep(apply);
     for (enum round round = 0; round < (apply->only_look ? ROUND_MODES : ROUNDS); round++)
         apply_round(apply, changes, round, results);
-    if (!apply->only_look && syncfs(apply->tree) < 0)
+    if (!apply->only_look && !apply->live && syncfs(apply->tree) < 0)
         return error_sys(err, "write the changes to disk");
     return 0;
 }

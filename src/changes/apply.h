@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "changes/prints.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,7 +27,7 @@ enum apply_way {
  * stops us at any moment finds each file whole, old or new, and can start again.  What was made beside
  * and not put away is called `.cove-apply-` and 16 letters; the next try removes it. */
 struct apply {
-    int upper; /* where the changes are: the sandbox's layer; it is over */
+    int upper; /* where the changes are: the sandbox's layer */
     int tree;  /* where they go */
 
     /* When the sandbox began: what was written later is the owner's own and never thrown away. */
@@ -39,6 +40,18 @@ struct apply {
 
     enum apply_way way; /* out of a conflict */
     const char *suffix; /* with APPLY_WAY_BOTH */
+
+    /* What we put there ourselves since, while the sandbox ran; or NULL. */
+    const struct prints *ours;
+
+    /* It still runs: nobody waits for the disk, or looks for what earlier tries left at other places. */
+    bool live;
+
+    /* Called for each change just before it takes effect, when those before it have: false, and it is left.
+     * Of a file that is brought there is the copy, complete and still without its name, and the original: so
+     * what is judged cannot be changed any more from inside.  Else both are -1.  NULL: all are taken. */
+    bool (*accept)(void *owner, const struct change *change, int original, int copy);
+    void *owner;
 };
 
 enum apply_outcome {
@@ -54,6 +67,7 @@ enum apply_outcome {
 struct apply_result {
     enum apply_outcome outcome;
     struct error why; /* for CONFLICT, REFUSED and FAILED */
+    struct print put; /* for DONE: what is there now; nothing if it was removed */
 };
 
 /* Which changes to take; `owner` is the caller's. */

@@ -114,6 +114,9 @@ struct changes_source {
      * changed is not judged by time. */
     struct timespec since;
 
+    /* What we put there ourselves since; or NULL. */
+    const struct prints *ours;
+
     /* Inside, an id is less by this than in the upper.  Those of the base are the same. */
     uid_t shift;
 };
@@ -122,5 +125,16 @@ struct changes_source {
  * alone are no change.  More than a million entries in the upper, or paths that no system call takes, are an
  * error. */
 int changes_scan(const struct changes_source *source, struct changes *out, struct error *err);
+
+enum changes_how {
+    CHANGES_BELOW = 1 << 0, /* of a directory, also what lies below it */
+    CHANGES_GONE = 1 << 1,  /* if the upper has nothing there, it was removed */
+};
+
+/* The same for one path alone ("": the whole tree).  It costs no more than that: a renamed file is one that
+ * was removed and one that was added, and that the owner removed something may not be noticed.  Marks of
+ * renamed directories are not obeyed. */
+int changes_scan_at(const struct changes_source *source, const char *path, unsigned how, struct changes *out,
+                    struct error *err);
 
 void changes_free(struct changes *changes);

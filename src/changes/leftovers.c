@@ -48,12 +48,14 @@ static bool is_same_link(int tree, const char *left, int upper, const char *path
     return *one.text && strcmp(one.text, other.text) == 0;
 }
 
-/* Four kinds: a copy of ours that is not finished (it has no rights yet) or that is; what the sandbox saw
+/* Five kinds: a copy of ours that is not finished (it has no rights yet) or that is, or was put while the
+ * sandbox ran; what the sandbox saw
  * there and had replaced or removed; a directory, which goes only if it is empty.  What was written
  * since by somebody else may be the only copy of something. */
 static bool is_expendable(const struct task *task, const char *path, const struct stat *left)
 {
-    if (S_ISDIR(left->st_mode) || is_before(left->st_mtim, task->apply->since))
+    if (S_ISDIR(left->st_mode) || is_before(left->st_mtim, task->apply->since) ||
+        prints_have(task->apply->ours, left))
         return true;
     if (S_ISREG(left->st_mode))
         return !(left->st_mode & 07777) || is_same_file(task->parent, task->beside, task->apply->upper, path);

@@ -29,20 +29,31 @@ void patch_bytes_free(struct patch_bytes *bytes)
     *bytes = (struct patch_bytes){ 0 };
 }
 
-void patch_read_file(int root, const char *path, struct patch_bytes *out)
+void patch_read_open(int fd, struct patch_bytes *out)
 {
-    autoclose int fd = sys_openat2(root, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
-                                   RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
     struct stat status;
+    ssize_t got = -1;
 
     *out = (struct patch_bytes){ .binary = true };
     if (fd < 0 || fstat(fd, &status) < 0 || !S_ISREG(status.st_mode) || status.st_size > CONTENT_MAX)
         return;
     out->bytes = memory_resize(NULL, (size_t)status.st_size + 1);
-    for (ssize_t got = 1; got > 0 && out->len<(size_t)status.st_size; out->len += got> 0 ? (size_t)got : 0)
-        got = read(fd, out->bytes + out->len, (size_t)status.st_size - out->len);
+    got = content_read(fd, 0, out->bytes, (size_t)status.st_size);
+    if (got < 0) {
+        patch_bytes_free(out);
+        out->binary = true;
+        return;
+    }
+    out->len = (size_t)got;
     out->bytes[out->len] = '\0';
     out->binary = memchr(out->bytes, '\0', out->len < BINARY_LOOK ? out->len : BINARY_LOOK) != NULL;
+}
+
+void patch_read_file(int root, const char *path, struct patch_bytes *out)
+{
+    autoclose int fd = scan_open_file(root, path);
+
+    patch_read_open(fd, out);
 }
 
 static void read_side(int root, const char *path, const struct side *side, struct patch_bytes *out)

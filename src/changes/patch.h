@@ -25,6 +25,7 @@ void patch_read(const struct patch_source *source, const struct change *change, 
                 struct patch_bytes *new);
 /* One regular file; without bytes if there is none. */
 void patch_read_file(int root, const char *path, struct patch_bytes *out);
+void patch_read_open(int fd, struct patch_bytes *out);
 void patch_bytes_free(struct patch_bytes *bytes);
 
 /* The change at `index` as git writes it in a patch, bytes of the files included: `git apply` takes it.

@@ -35,6 +35,20 @@ int place_failed(struct task *task, const char *what)
     return error_sys(&task->result->why, "%s", what);
 }
 
+bool place_copies(const struct change *change)
+{
+    return change->new.type == SIDE_FILE && change->kind != CHANGE_MODE;
+}
+
+int place_ask(struct task *task, int original, int copy)
+{
+    const struct apply *apply = task->apply;
+
+    if (!apply->accept || apply->accept(apply->owner, task->change, original, copy))
+        return 0;
+    return say(task, APPLY_LEFT, "it is not wanted as it is now");
+}
+
 struct link_target place_target(int dir, const char *name)
 {
     struct link_target target = { 0 };
@@ -147,7 +161,7 @@ static int make_file(struct task *task)
     to = openat(task->parent, task->beside, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0);
     if (to < 0 || copy_bytes(from, to, status.st_size) < 0)
         return place_failed(task, "write the file");
-    if (check_content(task, to) < 0)
+    if (check_content(task, to) < 0 || place_ask(task, from, to) < 0)
         return -1;
     if (own_as_before(task) < 0 || fchmod(to, plain_mode(task->change->new.mode)) < 0)
         return place_failed(task, "set owner and mode");
@@ -268,11 +282,22 @@ static int exchange(struct task *task)
     return place_conflict(task, "it was written to while it was brought home");
 }
 
+/* Before it has its name: from then on it may be the owner who writes to it. */
+static int note_put(struct task *task)
+{
+    struct stat made;
+
+    if (fstatat(task->parent, task->beside, &made, AT_SYMLINK_NOFOLLOW) < 0)
+        return place_failed(task, "look at what was made");
+    task->result->put = print_of(&made);
+    return 0;
+}
+
 int place_put(struct task *task)
 {
     if (leftover_clear(task, task->change->path) < 0)
         return -1;
-    if (make_beside(task) < 0) {
+    if (make_beside(task) < 0 || note_put(task) < 0) {
         drop_new(task);
         return -1;
     }
@@ -321,5 +346,6 @@ int place_mode(struct task *task, bool open)
         mode |= (now.st_mode & 07000) | (open ? 0700 : 0);
     if (chmod(sys_fd_path(fd).text, mode) < 0)
         return place_failed(task, "change its mode");
+    task->result->put = print_of(&task->seen);
     return 0;
 }

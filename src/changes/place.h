@@ -26,6 +26,13 @@ int place_conflict(struct task *task, const char *why);
 int place_refuse(struct task *task, const char *why);
 int place_failed(struct task *task, const char *what); /* by errno */
 
+/* Whether it takes a copy of a file.  Of such a change the owner of apply->accept is asked when the copy is
+ * made; of others before the step. */
+bool place_copies(const struct change *change);
+
+/* 0: it is accepted. */
+int place_ask(struct task *task, int original, int copy);
+
 /* Makes the new one and puts it where `seen` is. */
 int place_put(struct task *task);
 

@@ -83,9 +83,19 @@ static void judge_old_place(const struct change *change, const struct patch_byte
         *out = verdict;
 }
 
+static void read_both(const struct patch_source *source, const struct change *change, int copy,
+                      struct patch_bytes *old, struct patch_bytes *new)
+{
+    patch_read(source, change, old, new);
+    if (copy < 0)
+        return;
+    patch_bytes_free(new);
+    patch_read_open(copy, new);
+}
+
 /* What cannot be read counts as changed.  So first nothing is read: what is harmless even then is harmless,
  * and most files are. */
-static void judge(const struct patch_source *source, const struct change *change, const char *in_bare,
+void review_judge(const struct patch_source *source, const struct change *change, const char *in_bare, int copy,
                   struct classify_verdict *out, struct digest *content)
 {
     autobytes struct patch_bytes old = { 0 }, new = { 0 };
@@ -95,7 +105,7 @@ static void judge(const struct patch_source *source, const struct change *change
 
     for (int round = 0; round < 2; round++) {
         if (round)
-            patch_read(source, change, &old, &new);
+            read_both(source, change, copy, &old, &new);
         if (change->kind != CHANGE_RENAMED)
             input.old = side_of(&change->old, &old);
         input.new = side_of(&change->new, &new);
@@ -105,7 +115,7 @@ static void judge(const struct patch_source *source, const struct change *change
         if (out->class == CLASSIFY_ORDINARY)
             break;
     }
-    if (change->new.type == SIDE_FILE &&new.bytes)
+    if (content && change->new.type == SIDE_FILE &&new.bytes)
         digest_bytes(new.bytes, new.len, content);
 }
 
@@ -118,8 +128,8 @@ static void judge_all(struct reviewing *reviewing)
         const char *in_bare = bare_below(&bare, change->path);
 
         change->flags |= in_bare ? FLAG_REPOSITORY : 0;
-        judge(reviewing->source, change, in_bare, &reviewing->out->items[i].verdict,
-              &reviewing->out->contents[i]);
+        review_judge(reviewing->source, change, in_bare, -1, &reviewing->out->items[i].verdict,
+                     &reviewing->out->contents[i]);
     }
     bare_free(&bare);
 }

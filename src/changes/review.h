@@ -53,5 +53,10 @@ void review_changes(const struct patch_source *source, struct changes *changes, 
                     struct review *out);
 void review_free(struct review *review);
 
+/* What one change can run.  `in_bare` as in struct classify_input; `copy` is the new file, if it is not the one
+ * in the layer any more, else -1; `content`, unless NULL, is set if its bytes were judged. */
+void review_judge(const struct patch_source *source, const struct change *change, const char *in_bare, int copy,
+                  struct classify_verdict *out, struct digest *content);
+
 /* Contents of everything that is not folded.  What was judged by its bytes has theirs. */
 void review_digest(const struct patch_source *source, const struct changes *changes, struct review *review);

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "changes/names.h"
+#include "changes/prints.h"
 #include "sys/sys.h"
 
 #include <dirent.h>
@@ -167,7 +168,7 @@ bool scan_is_later(const struct scan *scan, const struct stat *status)
 {
     const struct timespec *since = &scan->source->since, *changed = &status->st_ctim;
 
-    if (!since->tv_sec && !since->tv_nsec)
+    if ((!since->tv_sec && !since->tv_nsec) || prints_have(scan->source->ours, status))
         return false;
     return changed->tv_sec > since->tv_sec ||
            (changed->tv_sec == since->tv_sec && changed->tv_nsec >= since->tv_nsec);
@@ -335,11 +336,22 @@ static int run(struct scan *scan)
     return 0;
 }
 
-int changes_scan(const struct changes_source *source, struct changes *out, struct error *err)
+static int run_at(struct scan *scan, const char *path, unsigned how)
+{
+    prepare(scan);
+    if (walk_at(scan, path, how) < 0)
+        return -1;
+    put_in_order(scan->out);
+    return 0;
+}
+
+/* `path` NULL: everything. */
+static int find(const struct changes_source *source, const char *path, unsigned how, struct changes *out,
+                struct error *err)
 {
     struct changes found = CHANGES_NONE;
     struct scan scan = { .source = source, .out = &found, .err = err };
-    int result = run(&scan);
+    int result = path ? run_at(&scan, path, how) : run(&scan);
 
     free_scan(&scan);
     if (result < 0) {
@@ -348,4 +360,15 @@ int changes_scan(const struct changes_source *source, struct changes *out, struc
     }
     *out = found;
     return 0;
+}
+
+int changes_scan(const struct changes_source *source, struct changes *out, struct error *err)
+{
+    return find(source, NULL, 0, out, err);
+}
+
+int changes_scan_at(const struct changes_source *source, const char *path, unsigned how, struct changes *out,
+                    struct error *err)
+{
+    return find(source, path, how, out, err);
 }

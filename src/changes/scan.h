@@ -136,6 +136,8 @@ int scan_too_deep(struct scan *scan, const char *path);
 int walk_moves(struct scan *scan);
 /* Fills scan->out with everything but renamed files. */
 int walk_changes(struct scan *scan);
+/* The same for one path; `how` is of enum changes_how. */
+int walk_at(struct scan *scan, const char *path, unsigned how);
 
 /* Lists what the base has below `base`, as removed below `path`; what `stays` names is passed over at
  * the first level.  `top` is the change that gets the count if there is too much; NO_CHANGE: one is

@@ -50,12 +50,16 @@ static int one_directory(struct scan *scan, const struct job *job, visitor look)
     return look(&visit);
 }
 
-static int walk(struct scan *scan, visitor look)
+static struct job top_job(void)
+{
+    return (struct job){ .path = text_copy(""), .base = text_copy(""), .change = NO_CHANGE };
+}
+
+static int walk_jobs(struct scan *scan, visitor look)
 {
     int result = 0;
 
     scan->entries = 0;
-    *array_add(&scan->jobs) = (struct job){ .path = text_copy(""), .base = text_copy(""), .change = NO_CHANGE };
     while (result == 0 && scan->jobs.len) {
         struct job job = scan->jobs.items[--scan->jobs.len];
 
@@ -64,6 +68,12 @@ static int walk(struct scan *scan, visitor look)
     }
     errno = scan->broken;
     return scan->broken && result == 0 ? error_sys(scan->err, "read the writable layer") : result;
+}
+
+static int walk(struct scan *scan, visitor look)
+{
+    *array_add(&scan->jobs) = top_job();
+    return walk_jobs(scan, look);
 }
 
 static int push(struct scan *scan, struct job *job)
@@ -477,4 +487,67 @@ static int collect_changes(struct visit *visit)
 int walk_changes(struct scan *scan)
 {
     return walk(scan, collect_changes);
+}
+
+/* --- one path ---------------------------------------------------------------------------------- */
+
+/* The directory around the last component of `path`; false if the upper has no such directory. */
+static bool find_job(struct scan *scan, const char *path, struct job *job)
+{
+    *job = top_job();
+    for (const char *slash; (slash = strchr(path, '/')); path = slash + 1) {
+        autofree char *name = text_format("%.*s", (int)(slash - path), path);
+        autoclose int upper = scan_open(scan->source->upper, job->path, O_PATH | O_DIRECTORY);
+        struct visit visit = { .scan = scan, .job = job, .upper = upper, .base = -1 };
+        bool moved = false;
+
+        if (upper < 0) {
+            job_free(job);
+            return false;
+        }
+
+        struct job child = child_of(&visit, name, &moved);
+
+        job_free(job);
+        *job = child;
+    }
+    return true;
+}
+
+static int visit_one(struct visit *visit, const char *name, unsigned how)
+{
+    autofree char *own = text_copy(name);
+    struct entry entry = { .name = own, .change = NO_CHANGE };
+    struct stat status;
+
+    if (fstatat(visit->upper, name, &status, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0 &&
+        scan_is_gone(errno)) {
+        if (visit->job->opaque || (how & CHANGES_GONE))
+            visit_removed(visit, &entry, false);
+        return 0;
+    }
+    return visit_entry(visit, &entry);
+}
+
+int walk_at(struct scan *scan, const char *path, unsigned how)
+{
+    const char *slash = strrchr(path, '/');
+    struct job job;
+    int result = 0;
+
+    if (!*path)
+        return walk_changes(scan);
+    if (!find_job(scan, path, &job))
+        return 0;
+
+    autoclose int upper = scan_open(scan->source->upper, job.path, O_PATH | O_DIRECTORY);
+    autoclose int base = job.base ? scan_open(scan->source->base, job.base, O_PATH | O_DIRECTORY) : -1;
+    struct visit visit = { .scan = scan, .job = &job, .upper = upper, .base = base };
+
+    if (upper >= 0)
+        result = visit_one(&visit, slash ? slash + 1 : path, how);
+    job_free(&job);
+    if (result < 0 || !(how & CHANGES_BELOW))
+        return result;
+    return walk_jobs(scan, collect_changes);
 }

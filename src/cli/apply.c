@@ -252,6 +252,7 @@ static int bring_home(struct consent *consent, bool *out_clean, struct error *er
     struct apply apply = { .upper = changed->upper,
                            .tree = tree,
                            .since = record->created,
+                           .ours = &changed->ours,
                            .only_look = consent->options->dry_run,
                            .suffix = suffix };
 

@@ -87,6 +87,7 @@ void changed_describe(const struct change *change, struct text *out)
 void changed_free(struct changed *changed)
 {
     changes_free(&changed->changes);
+    prints_free(&changed->ours);
     strings_free(&changed->paths);
     own_close(&changed->upper);
     own_close(&changed->base);
@@ -132,6 +133,10 @@ static int open_sides(struct changed *changed, const struct record_layer *layer,
     changed->tree = open_tree(layer, err);
     if (changed->tree < 0)
         return -1;
+
+    autoclose int prints = openat(dir, STORE_PRINTS, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+
+    prints_read(prints, &changed->ours);
     *name = 'b';
     changed->base = record_is_on_copy(&changed->kept->record, layer)
                         ? openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
@@ -161,6 +166,7 @@ static int scan(struct changed *changed, struct error *err)
                                      .inside = layer->source, /* a link that comes home leads from there */
                                      .hide = &layer->hide,
                                      .since = copied ? never : record->created,
+                                     .ours = &changed->ours,
                                      .shift = record->shifted ? (uid_t)record->base : 0 };
 
     if (changes_scan(&source, &changed->changes, err) < 0)

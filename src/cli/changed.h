@@ -2,6 +2,7 @@
 
 #include "changes/changes.h"
 #include "changes/digest.h"
+#include "changes/prints.h"
 #include "cli/which.h"
 
 struct text;
@@ -12,6 +13,7 @@ struct changed {
     const struct kept *kept;
     int upper, base;
     int tree; /* where the changes go: the host's tree, which is the base, or what the base is a copy of */
+    struct prints ours;   /* what went to the tree while the sandbox ran */
     struct strings paths; /* that were asked for, relative to the workspace; none: all */
     struct changes changes;
     bool all; /* no PATH was named */

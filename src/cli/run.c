@@ -11,6 +11,7 @@
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/copying.h"
+#include "cli/homing.h"
 #include "cli/say.h"
 #include "cli/through.h"
 #include "init/filters.h"
@@ -19,6 +20,7 @@
 #include "keeper/guard.h"
 #include "keeper/keep.h"
 #include "keeper/keeper.h"
+#include "keeper/live.h"
 #include "keeper/report.h"
 #include "store/store.h"
 
@@ -39,6 +41,8 @@ struct run {
     char id[ID_LENGTH + 1];
     struct box box;
     struct through through; /* of --workspace rw */
+    struct live live;       /* of --workspace live ... */
+    struct live_end home;   /* ... and what came of it */
     struct explain *explain;
     struct strings changes; /* trees whose files a command may have removed itself */
     struct timespec started;
@@ -54,6 +58,7 @@ static void run_free(struct run *run)
     explain_free(run->explain);
     record_free(&run->record);
     through_free(&run->through);
+    live_end_free(&run->home);
     strings_free(&run->changes);
     plan_free(&run->plan);
     context_free(&run->context);
@@ -85,8 +90,6 @@ static int make_plan(struct run *run, struct error *err)
 
     if (context_read(context, err) < 0 || (run->on && take_tree(context, run->on, err) < 0))
         return -1;
-    if (context->spec.workspace == WORKSPACE_LIVE)
-        return error_set(err, ERROR_UNSUPPORTED, "--workspace live is not there yet; use cow and cove apply");
     if (context->spec.workspace == WORKSPACE_RW && through_prepare(&run->through, &context->trees, err) < 0)
         return -1;
     if (plan_build(&context->spec, &context->host, &context->workspace, &context->trees, &run->plan, err) < 0)
@@ -116,11 +119,14 @@ static bool has_record(const struct run *run)
 }
 
 /* Not earlier: until the command runs, every processor is better used by that. */
-static int start_guard(void *owner, struct error *err)
+static int start_helpers(void *owner, struct error *err)
 {
     struct run *run = owner;
     struct record *record = has_record(run) ? &run->record : NULL;
 
+    if (run->plan.workspace_mode == WORKSPACE_LIVE &&
+        live_start(&run->plan, run->dir.fd, run->started, &run->live, err) < 0)
+        return -1;
     if (guard_start(&run->box, &run->dir, run->plan.ids.helpers, record, &run->verdict, err) < 0)
         return -1;
     run->guarded = true;
@@ -141,7 +147,7 @@ static struct keeper_run keeper_wishes(struct run *run)
         .flags = plan->start_flags | (run->explain ? START_EXPLAIN : 0U),
         .tty = say_wants_terminal(spec->terminal),
         .timeout_ms = spec->timeout_ms,
-        .started = start_guard,
+        .started = start_helpers,
         .owner = run,
         .in = run->on ? -1 : STDIN_FILENO,
         .out = STDOUT_FILENO,
@@ -250,6 +256,16 @@ static void end_through(struct run *run)
     through_tell(&run->through);
 }
 
+static void end_live(struct run *run)
+{
+    if (!run->guarded)
+        live_drop(&run->live);
+    if (!run->live.pid)
+        return;
+    run->record.home = live_finish(&run->live, &run->home);
+    homing_tell(&run->home, run->context.spec.remove, run->context.options.run.quiet);
+}
+
 static void end_record(struct run *run)
 {
     struct error err;
@@ -281,6 +297,8 @@ static int contain(struct run *run, struct error *err)
     run->cloned_at = clock_us();
     if (run->plan.workspace_mode == WORKSPACE_RW)
         through_announce(&run->through, &run->plan);
+    if (run->plan.workspace_mode == WORKSPACE_LIVE && !run->context.options.run.quiet)
+        homing_announce(&run->plan);
     start_explaining(run);
 
     struct keeper_run wishes = keeper_wishes(run);
@@ -288,6 +306,7 @@ static int contain(struct run *run, struct error *err)
 
     end_unguarded(run);
     end_through(run);
+    end_live(run);
     end_record(run);
     sigprocmask(SIG_SETMASK, &old, NULL);
     run->ran = result == 0;
@@ -325,6 +344,9 @@ static const char *describe_changes(const struct run *run)
     if (run->plan.workspace_mode == WORKSPACE_RW)
         return run->kept ? "went straight to the workspace (rw); what was taken out of it is kept"
                          : "went straight to the workspace (rw)";
+    if (run->plan.workspace_mode == WORKSPACE_LIVE && run->guarded)
+        return run->kept ? "went to the workspace (live); what is left is kept"
+                         : "went to the workspace (live)";
     if (run->context.spec.remove)
         return "were discarded";
     return run->kept ? "are kept" : run->guarded ? "to the workspace: none" : NULL;
@@ -361,6 +383,7 @@ static int tell(const struct run *run, struct error *err)
         .user = run->plan.ids.uid == 0 ? "root" : context->host.name,
         .started = run->started,
         .result = &run->result,
+        .live = run->plan.workspace_mode == WORKSPACE_LIVE ? &run->home : NULL,
         .phases = &phases,
         .changes = describe_changes(run),
         .set_aside = &run->through.aside,
@@ -432,9 +455,12 @@ static int run_command(struct run *run, const struct command *command, int argc,
 
 static void run_init(struct run *run)
 {
-    *run = (struct run){
-        .dir = SANDBOX_DIR_NONE, .box = BOX_NONE, .record = RECORD_NONE, .verdict = -1, .began_at = clock_us()
-    };
+    *run = (struct run){ .dir = SANDBOX_DIR_NONE,
+                         .box = BOX_NONE,
+                         .live = LIVE_NONE,
+                         .record = RECORD_NONE,
+                         .verdict = -1,
+                         .began_at = clock_us() };
 }
 
 static int run_words(struct run *run, const struct strings *words, struct error *err)

@@ -5,6 +5,7 @@
 #include "base/own.h"
 #include "base/text.h"
 #include "box/box.h"
+#include "keeper/apart.h"
 #include "keeper/keep.h"
 #include "store/store.h"
 
@@ -13,25 +14,8 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-/* Keeps the few descriptors it needs and closes the rest: holding a pipe of the user's open
- * would make whoever reads it wait for us. */
-static void keep_only(int *fds[], int count)
-{
-    enum { ABOVE = 16 };
-
-    for (int i = 0; i < count; i++)
-        *fds[i] = fcntl(*fds[i], F_DUPFD_CLOEXEC, ABOVE + count);
-    for (int i = 0; i < count; i++) {
-        dup2(*fds[i], i);
-        *fds[i] = i;
-    }
-    close_range((unsigned)count, ~0U, 0);
-}
 
 /* Without a word the keeper is dead, and what it would have done is done here. */
 static bool is_kept(int verdict, const struct sandbox_dir *dir, struct record *record)
@@ -70,14 +54,11 @@ static _Noreturn void guard_main(int pidfd, int users, int verdict, struct sandb
     struct error ignored;
     int *fds[5] = { &pidfd, &dir.parent, &dir.fd }, count = 3;
 
-    setsid(); /* Ctrl-C is for the command, not for us */
-    umask(0);
-    prctl(PR_SET_NAME, "cove-guard");
     if (users >= 0)
         fds[count++] = &users;
     if (verdict >= 0)
         fds[count++] = &verdict;
-    keep_only(fds, count);
+    apart("cove-guard", fds, count);
 
     wait_for_death(pidfd);
     bool kept = verdict >= 0 && is_kept(verdict, &dir, record);

@@ -220,10 +220,16 @@ static bool is_layer_changed(int dir, const struct record *record, const struct 
     return base < 0 || !layer_is_untouched(upper, base);
 }
 
+static bool is_home(const struct record *record, const struct record_layer *layer)
+{
+    return record->home && strcmp(layer->target, record->workspace) == 0;
+}
+
 bool kept_is_changed(int dir, const struct record *record)
 {
     for (size_t i = 0; i < record->layers.len; i++)
-        if (is_of_interest(&record->layers.items[i]) && is_layer_changed(dir, record, &record->layers.items[i]))
+        if (is_of_interest(&record->layers.items[i]) && !is_home(record, &record->layers.items[i]) &&
+            is_layer_changed(dir, record, &record->layers.items[i]))
             return true;
     return false;
 }

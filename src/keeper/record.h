@@ -43,6 +43,7 @@ struct record {
     struct strings labels; /* KEY=VALUE, each KEY once */
     char *workspace;       /* the work tree outside, absolute */
     uint64_t workspace_device, workspace_inode;
+    bool home;  /* not written: the host has everything that the workspace's layer holds (--workspace live) */
     char *mode; /* how the workspace was seen: a choice of the field `workspace` */
     char *cwd, *image, *spec_hash;
     char *reason;                    /* why it ended, as result_reason_name() says it; NULL: nobody knows */

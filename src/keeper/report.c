@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "keeper/explain.h"
 #include "keeper/kept.h"
+#include "keeper/live_main.h"
 #include "keeper/result.h"
 
 #include <errno.h>
@@ -128,6 +129,49 @@ static void add_findings(struct text *out, const struct findings *findings)
     add_number(out, "findings_left_out", findings->left_out);
 }
 
+static void add_rests(struct text *out, const char *key, const struct live_end *live, enum bring_kind kind)
+{
+    const char *before = "";
+
+    add_key(out, key);
+    text_add(out, "[");
+    for (size_t i = 0; i < live->rests.len; i++) {
+        const struct bring_rest *rest = &live->rests.items[i];
+
+        if (rest->kind != kind)
+            continue;
+        text_addf(out, "%s{", before);
+        add_string(out, "path", rest->path);
+        add_string(out, "why", rest->why);
+        text_add(out, "}");
+        before = ",";
+    }
+    text_add(out, "]");
+}
+
+static void add_live(struct text *out, const struct live_end *live)
+{
+    static const struct {
+        const char *count, *list;
+    } kinds[BRING_KINDS] = { [BRING_WAITS] = { "waiting", "waits" },
+                             [BRING_GIT] = { "git", "git_files" },
+                             [BRING_CONFLICT] = { "conflicts", "conflict" },
+                             [BRING_FAILED] = { "failed", "failure" } };
+
+    if (!live)
+        return;
+    add_key(out, "live");
+    text_add(out, "{");
+    add_number(out, "brought", live->brought);
+    for (size_t i = 0; i < BRING_KINDS; i++)
+        add_number(out, kinds[i].count, live->counts[i]);
+    add_flag(out, "slow", live->slow);
+    add_string(out, "problem", live->problem.kind != ERROR_NONE ? live->problem.text : NULL);
+    for (size_t i = 0; i < BRING_KINDS; i++)
+        add_rests(out, kinds[i].list, live, (enum bring_kind)i);
+    text_add(out, "}");
+}
+
 /* What one does next with a sandbox that is kept. */
 static const char *const next_commands[] = { "diff", "apply", "rm" };
 
@@ -158,6 +202,7 @@ void report_json(const struct report *report, struct text *out)
     add_phases(out, report->phases);
     add_string(out, "changes", report->changes);
     add_list(out, "set_aside", report->set_aside ? (const char *const *)report->set_aside->items : NULL);
+    add_live(out, report->live);
     add_flag(out, "kept", report->kept);
     add_next(out, report);
     add_list(out, "enforced", enforced ? (const char *const *)enforced->items : NULL);
@@ -327,6 +372,12 @@ void report_summary(const struct report *report, bool colour, struct text *out)
         add_next_lines(out, report);
         text_add(out, "\n");
     }
+    if (report->live)
+        text_addf(out,
+                  "  brought home %" PRIu64 ", wait for consent %" PRIu64 ", conflicts %" PRIu64
+                  ", failed %" PRIu64 "\n",
+                  report->live->brought, report->live->counts[BRING_WAITS],
+                  report->live->counts[BRING_CONFLICT], report->live->counts[BRING_FAILED]);
     if (report->enforced && report->enforced->len > 0) {
         text_add(out, "  protected by");
         for (size_t i = 0; i < report->enforced->len; i++) {

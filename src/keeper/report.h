@@ -6,6 +6,7 @@
 
 struct error;
 struct findings;
+struct live_end;
 struct result;
 struct strings;
 struct text;
@@ -24,6 +25,7 @@ struct report {
     const char *mode;               /* how the workspace was seen: "cow", "rw" ... */
     struct timespec started, ended; /* CLOCK_REALTIME */
     const struct result *result;
+    const struct live_end *live;     /* of --workspace live */
     const struct phases *phases;     /* where the time of the start and the end went; may be NULL */
     const char *changes;             /* where they went: "were discarded (--rm)" */
     const struct strings *set_aside; /* paths taken out of a workspace that was written through; may be NULL */

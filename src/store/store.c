@@ -395,7 +395,7 @@ void store_tidy(int dir)
 
     for (struct dirent *entry; entries && (entry = readdir(entries));)
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
-            strcmp(entry->d_name, STORE_RECORD) != 0 && !is_lasting(entry->d_name) &&
-            store_remove_tree(dir, entry->d_name, &ignored) < 0)
+            strcmp(entry->d_name, STORE_RECORD) != 0 && strcmp(entry->d_name, STORE_PRINTS) != 0 &&
+            !is_lasting(entry->d_name) && store_remove_tree(dir, entry->d_name, &ignored) < 0)
             (void)unlinkat(dir, entry->d_name, 0);
 }

@@ -22,6 +22,7 @@ struct strings;
 enum { ID_LENGTH = 20 };
 
 #define STORE_RECORD "record.json"
+#define STORE_PRINTS "prints" /* what went to the host meanwhile (changes/prints.h) */
 
 struct sandbox_dir {
     int parent; /* sandboxes/ */

@@ -1,6 +1,7 @@
 /* Upper directories made by hand: what the kernel would write, and what it never would. */
 
 #include "base/own.h"
+#include "changes/prints.h"
 #include "tests/support/unit.h"
 #include "tests/support/unit_scratch.h"
 #include "tests/unit/changes/world.h"
@@ -407,6 +408,82 @@ static void owners_are_told_as_they_are_inside(void **state)
     }
 }
 
+static void expect_at(struct world *world, const char *path, unsigned how, const char *want)
+{
+    autotext struct text text = TEXT_NONE;
+    autochanges struct changes found = CHANGES_NONE;
+
+    assert_int_equal(changes_scan_at(&world->source, path, how, &found, &world->err), 0);
+    for (size_t i = 0; i < found.len; i++)
+        world_add_line(&text, &found.items[i]);
+    assert_string_equal(text_string(&text), want);
+}
+
+static void one_path_can_be_asked_for(void **state)
+{
+    struct world *world = *state;
+
+    world_run(world, "mkdir -p base/d/e base/r/s base/o && echo 1 > base/d/f && echo 1 > base/d/same && "
+                     "echo 1 > base/r/s/t && echo 1 > base/o/old && echo 1 > base/d/e/g");
+    world_run(world, "mkdir -p upper/d/e upper/n/m upper/o && echo 2 > upper/d/f && echo 1 > upper/d/same && "
+                     "echo 3 > upper/n/m/x && echo 4 > upper/n/y && echo 5 > upper/o/new");
+    world_whiteout(world, "upper/r");
+    world_mark(world, "upper/o", "opaque", "y");
+    expect_at(world, "d/f", 0, "C d/f\n");
+    expect_at(world, "d/same", 0, "");
+    expect_at(world, "d", 0, "");
+    expect_at(world, "n", 0, "A n\n");
+    expect_at(world, "n", CHANGES_BELOW, "A n\nA n/m\nA n/m/x\nA n/y\n");
+    expect_at(world, "n/m/x", 0, "A n/m/x\n");
+    expect_at(world, "r", 0, "R r\nR r/s\nR r/s/t\n");
+    expect_at(world, "o/old", 0, "R o/old\n");
+    expect_at(world, "o", CHANGES_BELOW, "A o/new\nR o/old\n");
+    expect_at(world, "", CHANGES_BELOW,
+              "C d/f\nA n\nA n/m\nA n/m/x\nA n/y\nA o/new\nR o/old\nR r\nR r/s\nR r/s/t\n");
+}
+
+static void what_the_layer_lacks_is_only_removed_if_it_is_known_to_be(void **state)
+{
+    struct world *world = *state;
+
+    world_run(world, "mkdir -p base/d/e upper/d && echo 1 > base/d/f && echo 1 > base/d/e/g");
+    expect_at(world, "d/f", 0, "");
+    expect_at(world, "d/f", CHANGES_GONE, "R d/f\n");
+    expect_at(world, "d/e", CHANGES_GONE, "R d/e\nR d/e/g\n");
+    expect_at(world, "d/none", CHANGES_GONE, "");
+    expect_at(world, "none/at/all", CHANGES_GONE, "");
+    expect_at(world, "d/e/g", CHANGES_GONE, ""); /* the directory around it is not in the layer */
+}
+
+static void what_we_put_there_is_not_the_owners(void **state)
+{
+    struct world *world = *state;
+    autoprints struct prints ours = PRINTS_NONE;
+    struct stat status;
+
+    world_run(world, "mkdir base/d upper/d && echo 2 > upper/d/f && echo 2 > upper/d/g && touch prints");
+    world_tick(world);
+    world_run(world, "echo 1 > base/d/f && echo 1 > base/d/g");
+    expect_at(world, "d/f", 0, "C d/f BASE_CHANGED\n");
+
+    autoclose int f = openat(world->source.base, "d/f", O_PATH);
+    autoclose int prints = openat(world->source.base, "../prints", O_RDWR);
+
+    assert_int_equal(fstat(f, &status), 0);
+
+    struct print print = print_of(&status);
+
+    prints_note(prints, 3, &print);
+    prints_note(prints, PRINTS_MAX, &print);
+    prints_read(prints, &ours);
+    assert_int_equal(ours.len, 1);
+    world->source.ours = &ours;
+    expect_at(world, "d/f", 0, "C d/f\n");
+    expect_at(world, "d/g", 0, "C d/g BASE_CHANGED\n");
+    world_run(world, "echo 3 >> base/d/f");
+    expect_at(world, "d/f", 0, "C d/f BASE_CHANGED\n");
+}
+
 int main(void)
 {
 #define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, world_setup, world_teardown)
@@ -435,6 +512,9 @@ int main(void)
         IN_WORLD(links_in_the_base_are_not_followed),
         IN_WORLD(a_tree_that_changes_meanwhile_is_survived),
         IN_WORLD(owners_are_told_as_they_are_inside),
+        IN_WORLD(one_path_can_be_asked_for),
+        IN_WORLD(what_the_layer_lacks_is_only_removed_if_it_is_known_to_be),
+        IN_WORLD(what_we_put_there_is_not_the_owners),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
