@@ -47,13 +47,16 @@ const struct option_row options_of_apply[] = {
     { "commits", 0, NULL, "Bring commits home also where PATHs are named", OPTION_BOOL,
       offsetof(struct run_options, commits) },
     { "no-commits", 0, NULL, "Leave the commits", OPTION_BOOL, offsetof(struct run_options, no_commits) },
+    { "only-commits", 0, NULL,
+      "Bring the commits and leave the files, which a merge of the branch then changes", OPTION_BOOL,
+      offsetof(struct run_options, only_commits) },
     { "reviewed", 0, "DIGEST", "Refuse unless the changes are those that `cove diff` gave this digest for",
       OPTION_STRING, offsetof(struct run_options, reviewed) },
     { "ignored", 0, NULL, "Bring also what git ignores; without it only what a PATH names", OPTION_BOOL,
       offsetof(struct run_options, ignored) },
     { "conflict", 0, "WAY",
       "Where you changed a PATH too: host keeps yours, sandbox takes the sandbox's, both keeps yours and puts "
-      "the sandbox's beside it as PATH.cove-ID",
+      "the sandbox's beside it as PATH.cove-NAME",
       OPTION_STRING, offsetof(struct run_options, conflict) },
     { "dry-run", 0, NULL, "Say what would be done, and do nothing", OPTION_BOOL,
       offsetof(struct run_options, dry_run) },
@@ -106,11 +109,16 @@ static int check_reviewed(const struct consent *consent, struct error *err)
 static bool agrees_to_all(const struct consent *consent)
 {
     const struct review *review = &consent->review;
-    size_t count = review->items_len - review->folded - review->autorun;
+    size_t count = review->items_len - review->folded - review->elsewhere - review->autorun;
     autofree char *marked = review->build
                                 ? text_format(", %zu of them run when you build, test or commit", review->build)
                                 : text_copy("");
-    autofree char *question = text_format("bring %zu change%s home%s?", count, count == 1 ? "" : "s", marked);
+    autofree char *apart =
+        review->autorun
+            ? text_format(" (%zu more act by merely being there, and are asked for next)", review->autorun)
+            : text_copy("");
+    autofree char *question =
+        text_format("bring %zu change%s home%s%s?", count, count == 1 ? "" : "s", marked, apart);
 
     return consent->options->yes || consent->options->dry_run || count == 0 || say_ask(question);
 }
@@ -121,6 +129,19 @@ static bool is_allowed(const struct consent *consent, const struct change *chang
     return !strings_have(&consent->autorun, "") && changed_is_listed(&consent->autorun, change->path);
 }
 
+/* What comes home needs the new directories around it. */
+static void take_around(struct consent *consent, size_t index)
+{
+    const struct change *items = consent->changed->changes.items;
+
+    for (size_t i = index; i-- > 0;)
+        if (items[i].kind == CHANGE_ADDED &&
+            items[i].new.type == SIDE_DIRECTORY &&text_starts(items[index].path, items[i].path) &&
+            items[index].path[strlen(items[i].path)] == '/')
+            consent->taken[i] = true;
+}
+
+/* 1: the owner wants nothing of it. */
 static int decide(struct consent *consent, struct error *err)
 {
     const struct run_options *options = consent->options;
@@ -128,7 +149,9 @@ static int decide(struct consent *consent, struct error *err)
     bool all = options->interactive || agrees_to_all(consent);
 
     if (!all && !isatty(STDIN_FILENO))
-        return error_set(err, ERROR_INVALID, "there is nobody to ask; say --yes, or name what to bring home");
+        return error_set(err, ERROR_INVALID, "there is nobody to ask; say --yes");
+    if (!all)
+        return 1;
     for (size_t i = 0; i < changes->len; i++) {
         const struct change *change = &changes->items[i];
 
@@ -136,9 +159,11 @@ static int decide(struct consent *consent, struct error *err)
             git_own_change(change) != GIT_NOT_OWN)
             continue;
         if (consent->review.items[i].verdict.class == CLASSIFY_AUTORUN)
-            consent->taken[i] = is_allowed(consent, change) || options->dry_run || ask_about(consent, i);
+            consent->taken[i] = is_allowed(consent, change) || (!options->dry_run && ask_about(consent, i));
         else
-            consent->taken[i] = options->interactive ? ask_about(consent, i) : all;
+            consent->taken[i] = options->interactive && !options->dry_run ? ask_about(consent, i) : all;
+        if (consent->taken[i] && (options->interactive || consent->review.autorun))
+            take_around(consent, i);
     }
     return 0;
 }
@@ -239,7 +264,7 @@ static int verify(const struct consent *consent, const struct apply *apply, stru
     return verified == VERIFIED_YES;
 }
 
-/* 1: what was to be verified was not, and nothing comes home. */
+/* 1: it was not wanted, or what was to be verified was not: nothing comes home. */
 static int bring_home(struct consent *consent, bool *out_clean, struct error *err)
 {
     struct changed *changed = consent->changed;
@@ -261,8 +286,13 @@ static int bring_home(struct consent *consent, bool *out_clean, struct error *er
     changed_review(changed, consent->options->ignored, &consent->review);
     review_digest(&source, &changed->changes, &consent->review);
     apply.contents = consent->review.contents;
-    if (check_reviewed(consent, err) < 0 || decide(consent, err) < 0)
+    if (check_reviewed(consent, err) < 0)
         return -1;
+
+    int decided = decide(consent, err);
+
+    if (decided != 0)
+        return decided;
     if (consent->options->verify) {
         int verified = verify(consent, &apply, results, err);
 
@@ -310,8 +340,11 @@ int cli_apply(const struct command *command, int argc, char **argv)
     if (changed_paths(&changed, &options.run.exclude, 0, &consent.exclude, &err) < 0 ||
         changed_paths(&changed, &options.run.autorun, 0, &consent.autorun, &err) < 0)
         return say_error(&err);
+    changed_warn(&changed, &consent.exclude);
+    changed_warn(&changed, &consent.autorun);
 
-    int brought = bring_home(&consent, &clean, &err);
+    clean = true;
+    int brought = options.run.only_commits ? 0 : bring_home(&consent, &clean, &err);
 
     if (brought < 0 || (brought == 0 && commits_apply(&changed, &options.run, &clean, &err) < 0))
         return say_error(&err);

@@ -257,18 +257,34 @@ static bool is_wanted(const struct change *change, const struct strings *paths)
            (change->from && changed_is_listed(paths, change->from)) || is_around(change, paths);
 }
 
-/* Mistyped names would else look like files without a change. */
-static void warn_of_unmatched(const struct changes *changes, const struct strings *paths)
+static bool is_matched(const struct changes *changes, char **path)
 {
-    for (size_t i = 0; i < paths->len; i++) {
-        struct strings one = { .items = &paths->items[i], .len = 1 };
-        bool found = false;
+    struct strings one = { .items = path, .len = 1 };
 
-        for (size_t j = 0; j < changes->len && !found; j++)
-            found = is_wanted(&changes->items[j], &one);
-        if (!found)
+    for (size_t i = 0; i < changes->len; i++)
+        if (is_wanted(&changes->items[i], &one))
+            return true;
+    return false;
+}
+
+/* Mistyped names would else look like files without a change. */
+void changed_warn(const struct changed *changed, const struct strings *paths)
+{
+    for (size_t i = 0; i < paths->len; i++)
+        if (!is_matched(&changed->changes, &paths->items[i]))
             say_warning("the sandbox changed nothing at %.300s", *paths->items[i] ? paths->items[i] : ".");
-    }
+}
+
+/* The first word may have been meant for a sandbox. */
+static int check_first(const struct changed *changed, const struct strings *words, size_t first,
+                       struct error *err)
+{
+    if (first > 0 || !changed->paths.len || is_matched(&changed->changes, &changed->paths.items[0]) ||
+        faccessat(changed->tree, changed->paths.items[0], F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        return 0;
+    error_set(err, ERROR_MISSING, "'%.100s' is neither a sandbox nor a path that is there or was changed",
+              words->items[0]);
+    return error_hint(err, "`cove ls` lists sandboxes");
 }
 
 static void keep_wanted(struct changed *changed)
@@ -296,7 +312,9 @@ int changed_read(const struct strings *words, struct changed *out, struct error 
     out->kept = choose(&out->which, words, &first, err);
     if (!out->kept || changed_paths(out, words, first, &out->paths, err) < 0 || scan(out, err) < 0)
         return -1;
-    warn_of_unmatched(&out->changes, &out->paths);
+    if (check_first(out, words, first, err) < 0)
+        return -1;
+    changed_warn(out, &out->paths);
     out->all = !out->paths.len;
     keep_wanted(out);
     return 0;

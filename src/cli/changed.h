@@ -36,6 +36,9 @@ int changed_paths(const struct changed *changed, const struct strings *words, si
 bool changed_is_listed(const struct strings *paths, const char *path);
 void changed_free(struct changed *changed);
 
+/* Says which of the paths stand for no change. */
+void changed_warn(const struct changed *changed, const struct strings *paths);
+
 struct review;
 
 /* Judges them; git's own state, which is told by commits (cli/commits.h), is folded. */

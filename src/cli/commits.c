@@ -246,16 +246,23 @@ static int may_bring(const struct commits *commits, const struct branch *branch,
     return say_ask(text_string(&question));
 }
 
-static void tell_brought(const struct commits *commits, const struct branch *branch, bool dry)
+/* With --json what is on standard output is all JSON. */
+static FILE *place_for(const struct run_options *options)
+{
+    return options->json ? stderr : stdout;
+}
+
+static void tell_brought(const struct commits *commits, const struct branch *branch,
+                         const struct run_options *options)
 {
     const struct repository *repository = &commits->repositories.items[branch->repository];
     autotext struct text line = TEXT_NONE;
 
-    text_add(&line, dry ? "would    " : "done     ");
+    text_add(&line, options->dry_run ? "would    " : "done     ");
     add_title(commits, branch, &line);
     text_addf(&line, " -> %s\n", branch->home);
-    if (dry) {
-        fputs(text_string(&line), stdout);
+    if (options->dry_run) {
+        fputs(text_string(&line), place_for(options));
         return;
     }
     text_add(&line, "         git ");
@@ -265,11 +272,11 @@ static void tell_brought(const struct commits *commits, const struct branch *bra
         text_add(&line, " ");
     }
     text_addf(&line, "log %s\n", branch->home);
-    fputs(text_string(&line), stdout);
+    fputs(text_string(&line), place_for(options));
 }
 
 static void tell_left(const struct commits *commits, const struct branch *branch, const char *word,
-                      const struct error *why)
+                      const struct error *why, const struct run_options *options)
 {
     autotext struct text line = TEXT_NONE;
 
@@ -279,7 +286,7 @@ static void tell_left(const struct commits *commits, const struct branch *branch
         text_add(&line, ": ");
         text_add_inert(&line, why->text);
     }
-    puts(text_string(&line));
+    fprintf(place_for(options), "%s\n", text_string(&line));
 }
 
 static void bring(struct commits *commits, struct branch *branch, const struct run_options *options,
@@ -288,23 +295,23 @@ static void bring(struct commits *commits, struct branch *branch, const struct r
     struct error err = { 0 };
 
     if (!may_bring(commits, branch, options)) {
-        tell_left(commits, branch, "left", NULL);
+        tell_left(commits, branch, "left", NULL, options);
         return;
     }
     if (options->dry_run && !branch->broken) {
-        tell_brought(commits, branch, true);
+        tell_brought(commits, branch, options);
         return;
     }
     if (commits_bring(commits, branch, &err) < 0) {
-        tell_left(commits, branch, "REFUSED", &err);
+        tell_left(commits, branch, "REFUSED", &err, options);
         *clean = false;
         return;
     }
-    tell_brought(commits, branch, false);
+    tell_brought(commits, branch, options);
 }
 
 /* What steers git outside of the workspace is as little brought home as inside. */
-static void refuse_outside(const struct changed *changed, bool *clean)
+static void refuse_outside(const struct changed *changed, const struct run_options *options, bool *clean)
 {
     autooutside struct outside outside = { .layer = MERGED_NONE };
     autotext struct text out = TEXT_NONE;
@@ -317,7 +324,7 @@ static void refuse_outside(const struct changed *changed, bool *clean)
         return;
     }
     (void)outside_describe(&outside, "REFUSED  ", &out, &steering);
-    fputs(text_string(&out), stdout);
+    fputs(text_string(&out), place_for(options));
     *clean = *clean && !steering;
 }
 
@@ -327,7 +334,7 @@ int commits_apply(const struct changed *changed, const struct run_options *optio
     autoclose int dir = -1;
     autocommits struct commits commits = COMMITS_NONE;
 
-    refuse_outside(changed, clean);
+    refuse_outside(changed, options, clean);
     if (options->no_commits || options->to || (!changed->all && !options->commits))
         return 0;
     dir = kept_open(&changed->which.all, changed->kept, err);

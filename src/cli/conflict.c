@@ -69,7 +69,7 @@ void conflict_show(const struct changed *changed, int tree, const struct change 
 
 void conflict_show_ways(void)
 {
-    fputs("Nothing was lost. To go on, one PATH at a time or all:\n"
+    fputs("Nothing was lost. To go on, for one PATH or several:\n"
           "  cove apply --conflict host PATH      your file stays\n"
           "  cove apply --conflict sandbox PATH   the sandbox's takes its place\n"
           "  cove apply --conflict both PATH      yours stays, the sandbox's is put beside it\n",

@@ -44,7 +44,7 @@ struct run_options {
     bool name_only;
     bool yes;
     bool interactive;
-    bool commits, no_commits;
+    bool commits, no_commits, only_commits;
     bool patch;
     bool ignored;
     const char *report;     /* file for the report as JSON; NULL: none */

@@ -23,6 +23,13 @@ static const struct {
     [APPLY_LEFT] = { "left", "left" },
 };
 
+static const char *word_of(const struct outcome *outcome, size_t index)
+{
+    enum apply_outcome came = outcome->results[index].outcome;
+
+    return outcome->dry_run && came == APPLY_DONE ? "would" : outcomes[came].word;
+}
+
 struct counts {
     size_t of[APPLY_LEFT + 1];
 };
@@ -83,7 +90,7 @@ void outcome_print(const struct outcome *outcome)
 
         if (outcome->review->items[i].folded)
             continue;
-        text_addf(&line, "%-8s ", outcomes[result->outcome].word);
+        text_addf(&line, "%-8s ", word_of(outcome, i));
         if (has_reason(result)) {
             changed_describe(&changes->items[i], &line);
             text_add(&line, ": ");

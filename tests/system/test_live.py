@@ -270,7 +270,10 @@ def what_the_owner_changes_meanwhile_is_not_touched(place):
     for name in ("first", "later", "gone", "kept", "removed"):
         write(place.work / name, "old\n")
     shell = Shell(place, "--report", place.dir / "report.json")
-    time.sleep(0.1)
+    shell.do("touch begun")
+    soon(lambda: "begun" in home(place))
+    shell.do("rm begun")
+    soon(lambda: "begun" not in home(place))
     write(place.work / "first", "owner\n")  # before the sandbox touched it
     write(place.work / "removed", "owner\n")
     write(place.work / "new", "owner\n")
@@ -485,7 +488,7 @@ time.sleep(0.3)
     late.sort()
     print(f"# output during the flood: 95 % within {late[len(late) * 95 // 100] * 1000:.0f} ms; the child took {peak} KiB")
     assert late[len(late) * 95 // 100] < 0.5, late[-5:]
-    assert peak < 200_000, peak
+    assert peak < 200_000 or "COVE_SANITIZED" in os.environ, peak  # a sanitizer keeps what was freed
 
 
 @test
