@@ -326,7 +326,7 @@ int shadow_run(const struct shadow *shadow, const struct shadow_script *script, 
                                        NULL };
     struct confined_tree trees[1 + ARRAY_LEN(shadow->objects)] = { { shadow->git, "", "/mnt/git",
                                                                      script->may_write ? TREE_COW : TREE_RO } };
-    char targets[ARRAY_LEN(shadow->objects)][24];
+    char targets[ARRAY_LEN(shadow->objects)][sizeof "/mnt/objects" + 20];
     struct confined confined = { .argv = argv,
                                  .env = env,
                                  .cwd = "/mnt/git",
