@@ -19,10 +19,9 @@ struct shared {
 
 struct orders *orders_new(void)
 {
-    struct shared *shared =
-        mmap(NULL, SPACE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *space = mmap(NULL, SPACE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-    return shared == MAP_FAILED ? NULL : &shared->orders;
+    return space == MAP_FAILED ? NULL : &((struct shared *)space)->orders;
 }
 
 void orders_free(struct orders *orders)

@@ -139,10 +139,15 @@ static int own_as_before(const struct task *task)
 
 static int check_content(struct task *task, int fd)
 {
+    const struct digest none = { 0 };
     struct digest written;
 
     if (!task->content)
         return 0;
+    if (digest_equal(task->content, &none)) {
+        errno = EIO;
+        return place_failed(task, "read it when it was looked at");
+    }
     if (digest_file(fd, &written) < 0)
         return place_failed(task, "read the file that was written");
     if (!digest_equal(&written, task->content))

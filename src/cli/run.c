@@ -414,6 +414,20 @@ static void open_early(struct run *run)
     (void)box_open(plan_own_namespaces, geteuid() != 0, &run->box, &ignored);
 }
 
+/* Instead of a run: what it would be. */
+static int only_tell(struct run *run, struct error *err)
+{
+    const struct run_options *options = &run->context.options.run;
+
+    if (!plan_holds(&run->plan) && plan_renew(&run->plan, &run->context.host, err) < 0)
+        return -1;
+    if (options->print_plan)
+        print_plan(run);
+    else
+        puts(options->json ? "{\"ready\":true}" : "the sandbox can be set up");
+    return 0;
+}
+
 static int run_command(struct run *run, const struct command *command, int argc, char **argv, struct error *err)
 {
     const struct run_options *options = &run->context.options.run;
@@ -435,15 +449,8 @@ static int run_command(struct run *run, const struct command *command, int argc,
         return -1;
     }
     run->planned_at = clock_us();
-    if ((options->print_plan || options->dry_run) && !plan_holds(&run->plan) &&
-        plan_renew(&run->plan, &run->context.host, err) < 0)
-        return -1;
-    if (options->print_plan)
-        print_plan(run);
-    else if (options->dry_run)
-        puts(options->json ? "{\"ready\":true}" : "the sandbox can be set up");
     if (options->print_plan || options->dry_run)
-        return 0;
+        return only_tell(run, err);
 
     int result = contain(run, err);
     struct error ignored;

@@ -112,7 +112,7 @@ def home(place):
         if name.split("/")[0] != ".git" and BESIDE not in name:
             try:
                 found[name] = os.readlink(path) if path.is_symlink() else None if path.is_dir() else path.read_text()
-            except FileNotFoundError:
+            except (FileNotFoundError, NotADirectoryError):  # it is just being changed
                 pass
     return found
 
