@@ -102,6 +102,27 @@ uint32_t text_utf8_code(const char *at, size_t len)
     return code;
 }
 
+/* C1 controls have a two-byte form (C2 80 to C2 9F) that terminals obey; U+2028 to U+202E and
+ * U+2066 to U+2069 reorder or break the line they stand in. */
+static bool moves_the_cursor(const unsigned char *at, size_t len)
+{
+    if (len == 1)
+        return *at < 0x20 || *at == 0x7f;
+    if (len == 2)
+        return at[0] == 0xc2 && at[1] < 0xa0;
+    if (len == 3 && at[0] == 0xe2)
+        return (at[1] == 0x80 && at[2] >= 0xa8 && at[2] <= 0xae) ||
+               (at[1] == 0x81 && at[2] >= 0xa6 && at[2] <= 0xa9);
+    return false;
+}
+
+/* Of two or three bytes. */
+static unsigned code_of(const unsigned char *at, size_t len)
+{
+    return len == 2 ? (at[0] & 0x1fU) << 6 | (at[1] & 0x3fU)
+                    : (at[0] & 0x0fU) << 12 | (at[1] & 0x3fU) << 6 | (at[2] & 0x3fU);
+}
+
 void text_add_json(struct text *text, const char *string)
 {
     static const char plain[] = "\"\\\b\f\n\r\t", escaped[] = "\"\\bfnrt";
@@ -116,6 +137,8 @@ void text_add_json(struct text *text, const char *string)
             text_addf(text, "\\%c", escaped[known - plain]);
         else if (*at < 0x20 || *at == 0x7f)
             text_addf(text, "\\u%04x", *at);
+        else if (len > 1 && moves_the_cursor(at, len)) /* the same to a program, and harmless on a terminal */
+            text_addf(text, "\\u%04x", code_of(at, len));
         else if (len)
             text_add_bytes(text, at, len);
         else
@@ -123,20 +146,6 @@ void text_add_json(struct text *text, const char *string)
         at += len ? len : 1;
     }
     text_add(text, "\"");
-}
-
-/* C1 controls have a two-byte form (C2 80 to C2 9F) that terminals obey; U+2028 to U+202E and
- * U+2066 to U+2069 reorder or break the line they stand in. */
-static bool moves_the_cursor(const unsigned char *at, size_t len)
-{
-    if (len == 1)
-        return *at < 0x20 || *at == 0x7f;
-    if (len == 2)
-        return at[0] == 0xc2 && at[1] < 0xa0;
-    if (len == 3 && at[0] == 0xe2)
-        return (at[1] == 0x80 && at[2] >= 0xa8 && at[2] <= 0xae) ||
-               (at[1] == 0x81 && at[2] >= 0xa6 && at[2] <= 0xa9);
-    return false;
 }
 
 void text_add_inert(struct text *text, const char *string)

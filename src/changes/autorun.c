@@ -91,6 +91,8 @@ static bool is_bare_repository(int dir)
     return classify_bare_repository(there, len);
 }
 
+enum { CLOSED = 1 }; /* the directory can be listed, but nothing in it looked at */
+
 static int hunt_in(struct hunt *hunt, int dir);
 
 static int visit_directory(struct hunt *hunt, int dir, const char *name, const struct stat *status)
@@ -111,7 +113,7 @@ static int visit_directory(struct hunt *hunt, int dir, const char *name, const s
     hunt->depth++;
     int result = hunt_in(hunt, steal_fd(&fd));
     hunt->depth--;
-    return result;
+    return result == CLOSED ? add(hunt, status) : result;
 }
 
 static int visit(struct hunt *hunt, int dir, const char *name)
@@ -119,8 +121,11 @@ static int visit(struct hunt *hunt, int dir, const char *name)
     const char *path = text_string(&hunt->path);
     struct stat status;
 
-    if (fstatat(dir, name, &status, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0)
+    if (fstatat(dir, name, &status, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0) {
+        if (errno == EACCES || errno == EPERM)
+            return CLOSED;
         return errno == ENOENT ? 0 : failed(hunt);
+    }
     if (S_ISDIR(status.st_mode))
         return visit_directory(hunt, dir, name, &status);
     if (S_ISLNK(status.st_mode) ? is_autorun_link(dir, name, path)
@@ -165,17 +170,42 @@ static int by_path(const void *a, const void *b)
     return strcmp(((const struct autorun_place *)a)->path, ((const struct autorun_place *)b)->path);
 }
 
+/* The tree itself is what git takes for a repository: then its parts are places. */
+static int add_top(struct hunt *hunt, int dir)
+{
+    static const char *const parts[] = { "HEAD", "commondir", "config", "hooks", "info", "objects", "refs" };
+    int result = 0;
+
+    for (size_t i = 0; result == 0 && i < ARRAY_LEN(parts); i++) {
+        struct stat status;
+
+        if (fstatat(dir, parts[i], &status, AT_SYMLINK_NOFOLLOW) < 0)
+            continue;
+        text_add(&hunt->path, parts[i]);
+        result = add(hunt, &status);
+        hunt->path.len = 0;
+        hunt->path.data[0] = '\0';
+    }
+    return result;
+}
+
 int autorun_find(int tree, struct autorun *out, struct error *err)
 {
     struct autorun found = AUTORUN_NONE;
     struct hunt hunt = { .out = &found, .err = err };
-    int fd = openat(tree, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autoclose int fd = openat(tree, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     if (fd < 0)
         return failed(&hunt);
 
-    int result = hunt_in(&hunt, fd);
+    int result = is_bare_repository(fd) ? add_top(&hunt, fd) : 0;
 
+    if (result == 0)
+        result = hunt_in(&hunt, steal_fd(&fd));
+    if (result == CLOSED) {
+        errno = EACCES;
+        result = failed(&hunt);
+    }
     text_free(&hunt.path);
     if (result < 0) {
         autorun_free(&found);

@@ -183,12 +183,13 @@ static int make_link(struct task *task)
 /* A directory that gives its group to what is made in it, gives it on. */
 static int make_directory(struct task *task)
 {
+    autoclose int fd = -1;
     struct stat made;
 
     if (mkdirat(task->parent, task->beside, 0700) < 0 ||
-        fstatat(task->parent, task->beside, &made, AT_SYMLINK_NOFOLLOW) < 0 || own_as_before(task) < 0 ||
-        fchmodat(task->parent, task->beside,
-                 plain_mode(task->change->new.mode) | 0700 | (made.st_mode & S_ISGID), 0) < 0)
+        (fd = openat(task->parent, task->beside, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0 ||
+        fstat(fd, &made) < 0 || own_as_before(task) < 0 ||
+        fchmod(fd, plain_mode(task->change->new.mode) | 0700 | (made.st_mode & S_ISGID)) < 0)
         return place_failed(task, "make the directory");
     return 0;
 }
@@ -347,6 +348,8 @@ int place_mode(struct task *task, bool open)
         return place_failed(task, "open it");
     if (now.st_ino != task->seen.st_ino || now.st_dev != task->seen.st_dev || S_ISLNK(now.st_mode))
         return place_conflict(task, "it was replaced meanwhile");
+    if (!S_ISDIR(now.st_mode) && now.st_nlink > 1)
+        return place_refuse(task, "it is a hard link, and its other names would change too");
     if (S_ISDIR(now.st_mode))
         mode |= (now.st_mode & 07000) | (open ? 0700 : 0);
     if (chmod(sys_fd_path(fd).text, mode) < 0)

@@ -14,6 +14,7 @@
 #include "changes/tricks.h"
 
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 #define autobytes __attribute__((cleanup(patch_bytes_free)))
@@ -119,6 +120,18 @@ void review_judge(const struct patch_source *source, const struct change *change
         digest_bytes(new.bytes, new.len, content);
 }
 
+/* The piece without which git would not take the directory for a repository, a directory too: what lies
+ * beside it, a `config` above all, acts as soon as it is there. */
+static void judge_piece(const struct change *change, const char *in_bare, struct classify_verdict *out)
+{
+    static const char *const pieces[] = { "HEAD", "commondir", "objects", "refs" };
+
+    for (size_t i = 0; in_bare && change->new.type != SIDE_NONE &&i < ARRAY_LEN(pieces); i++)
+        if (strcasecmp(in_bare, pieces[i]) == 0 && out->class != CLASSIFY_AUTORUN)
+            *out = (struct classify_verdict){ .class = CLASSIFY_AUTORUN,
+                                              .reason = "with it git takes the directory for a repository" };
+}
+
 static void judge_all(struct reviewing *reviewing)
 {
     struct bare bare = { .source = reviewing->source, .changes = reviewing->changes };
@@ -130,6 +143,7 @@ static void judge_all(struct reviewing *reviewing)
         change->flags |= in_bare ? FLAG_REPOSITORY : 0;
         review_judge(reviewing->source, change, in_bare, -1, &reviewing->out->items[i].verdict,
                      &reviewing->out->contents[i]);
+        judge_piece(change, in_bare, &reviewing->out->items[i].verdict);
     }
     bare_free(&bare);
 }

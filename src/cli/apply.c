@@ -134,11 +134,14 @@ static void take_around(struct consent *consent, size_t index)
 {
     const struct change *items = consent->changed->changes.items;
 
-    for (size_t i = index; i-- > 0;)
-        if (items[i].kind == CHANGE_ADDED &&
-            items[i].new.type == SIDE_DIRECTORY &&text_starts(items[index].path, items[i].path) &&
-            items[index].path[strlen(items[i].path)] == '/')
+    for (size_t i = index; i-- > 0;) {
+        bool around =
+            text_starts(items[index].path, items[i].path) && items[index].path[strlen(items[i].path)] == '/';
+
+        if (around && items[i].kind == CHANGE_ADDED &&
+            consent->review.items[i].verdict.class != CLASSIFY_AUTORUN)
             consent->taken[i] = true;
+    }
 }
 
 /* 1: the owner wants nothing of it. */
@@ -162,7 +165,8 @@ static int decide(struct consent *consent, struct error *err)
             consent->taken[i] = is_allowed(consent, change) || (!options->dry_run && ask_about(consent, i));
         else
             consent->taken[i] = options->interactive && !options->dry_run ? ask_about(consent, i) : all;
-        if (consent->taken[i] && (options->interactive || consent->review.autorun))
+        if (consent->taken[i] &&
+            (options->interactive || consent->review.items[i].verdict.class == CLASSIFY_AUTORUN))
             take_around(consent, i);
     }
     return 0;

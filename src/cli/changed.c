@@ -183,7 +183,8 @@ static const struct kept *choose(const struct which *which, const struct strings
     const struct kept *kept = words->len ? which_sandbox(which, words->items[0], err) : NULL;
 
     *paths = kept ? 1 : 0;
-    if (!kept && words->len && err->kind != ERROR_MISSING)
+    /* Less than what an id may be shortened to is a path, whatever ids begin with. */
+    if (!kept && words->len && err->kind != ERROR_MISSING && strlen(words->items[0]) >= 3)
         return NULL;
     return kept ? kept : which_sandbox(which, NULL, err);
 }

@@ -271,7 +271,7 @@ static void tell_brought(const struct commits *commits, const struct branch *bra
         text_add_shell_word(&line, repository->work);
         text_add(&line, " ");
     }
-    text_addf(&line, "log %s\n", branch->home);
+    text_addf(&line, "log -p %s   (look before you merge: nothing in a commit was asked for)\n", branch->home);
     fputs(text_string(&line), place_for(options));
 }
 

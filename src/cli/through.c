@@ -26,7 +26,6 @@ void through_free(struct through *through)
     autorun_free(&through->before);
     strings_free(&through->aside);
     strings_free(&through->stuck);
-    strings_free(&through->replaced);
 }
 
 static int open_tree(const struct tree *tree, struct error *err)
@@ -125,6 +124,33 @@ static int copy_over(int from, int to, const char *name, struct error *err)
     return errno == EISDIR || errno == EPERM ? store_remove_tree(from, name, err) : error_sys(err, "remove it");
 }
 
+/* What the command made, it may have closed; and the directory around it. */
+static int move_closed(int from, int to, const char *name)
+{
+    autoclose int entry = openat(from, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    struct stat parent, status;
+
+    if (fstat(from, &parent) < 0 || fchmod(from, (parent.st_mode & 07777) | 0700) < 0)
+        return -1;
+    if (entry < 0)
+        entry = openat(from, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (entry >= 0 && fstat(entry, &status) == 0 && S_ISDIR(status.st_mode))
+        (void)chmod(sys_fd_path(entry).text, 0700);
+
+    int result = renameat2(from, name, to, name, RENAME_NOREPLACE), number = errno;
+
+    (void)fchmod(from, parent.st_mode & 07777);
+    errno = number;
+    return result;
+}
+
+static int move_over(int from, int to, const char *name)
+{
+    if (renameat2(from, name, to, name, RENAME_NOREPLACE) == 0)
+        return 0;
+    return errno == EACCES ? move_closed(from, to, name) : -1;
+}
+
 /* By a rename if both lie on one file system: then there is no moment with two, or none. */
 static int set_aside(int tree, int layer, const char *path, struct error *err)
 {
@@ -137,11 +163,7 @@ static int set_aside(int tree, int layer, const char *path, struct error *err)
     to = make_directories(tree, layer, path);
     if (to < 0)
         return error_sys(err, "make a place for %.200s", path);
-    if (renameat2(from, name, to, name, RENAME_NOREPLACE) == 0)
-        return 0;
-    /* A directory without rights; it is the command's, so that they can be given. */
-    if (errno == EACCES && fchmodat(from, name, 0700, 0) == 0 &&
-        renameat2(from, name, to, name, RENAME_NOREPLACE) == 0)
+    if (move_over(from, to, name) == 0)
         return 0;
     if (errno != EXDEV)
         return error_sys(err, "set %.200s aside", path);
@@ -186,9 +208,9 @@ static ssize_t judge(struct through *through, int tree, int layer, bool *more, s
 
         if (was_there(through, place))
             continue;
-        if (autorun_at(&through->before, place->path))
-            strings_add(&through->replaced, place->path);
-        else if (set_aside(tree, layer, place->path, &why) < 0)
+        /* Also where a protected one was: the kernel keeps that from being moved, not the directory around it.
+         */
+        if (set_aside(tree, layer, place->path, &why) < 0)
             strings_take(&through->stuck, text_format("%s (%s)", place->path, why.text));
         else
             strings_add(&through->aside, place->path);
@@ -236,6 +258,4 @@ void through_tell(const struct through *through)
     tell("taken out of the workspace, since they act by merely being there", &through->aside,
          " (cove diff shows them, cove apply asks for them)");
     tell("act by merely being there, and could NOT be taken out of the workspace", &through->stuck, "");
-    tell("replaced on the host while the command ran, and open to it since; look at them", &through->replaced,
-         "");
 }

@@ -13,10 +13,9 @@ struct plan;
 struct trees;
 
 struct through {
-    struct autorun before;   /* what was protected */
-    struct strings aside;    /* paths that were taken out of the tree */
-    struct strings stuck;    /* that could not be */
-    struct strings replaced; /* protected paths that are others now: only the owner can have done that */
+    struct autorun before; /* what was protected */
+    struct strings aside;  /* paths that were taken out of the tree */
+    struct strings stuck;  /* that could not be */
 };
 
 #define THROUGH_NONE ((struct through){ 0 })

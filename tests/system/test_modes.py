@@ -283,16 +283,32 @@ def what_was_taken_out_is_kept_with_rm_too(place):
 
 
 @test
-def what_the_owner_replaces_meanwhile_is_named_and_stays(place):
-    write(place.work / ".envrc", "old\n")
-    process = start(place, "run", "--workspace", "rw", "--rm", "--", "sh", "-c", "echo ready; read x", stdin=-1)
-    equal(process.stdout.readline(), b"ready\n")
-    write(place.work / "fresh", "the owner's\n")
-    os.rename(place.work / "fresh", place.work / ".envrc")
-    out, err = process.communicate(b"\n", timeout=20)
-    equal((process.returncode, (place.work / ".envrc").read_text()), (0, "the owner's\n"), err)
-    assert b"look at them: .envrc" in err, err
-    nothing_left(place)
+def what_takes_the_place_of_something_protected_is_taken_out(place):
+    write(place.work / "sub/.envrc", "owner\n")
+    write(place.work / "other", "x\n")
+    done = run(place, "rw", "mv sub sub2 && mkdir sub && echo evil >sub/.envrc && echo fine >sub/fine", "-q")
+    equal((place.work / "sub2/.envrc").read_text(), "owner\n", done)
+    equal(((place.work / "sub/.envrc").exists(), (place.work / "sub/fine").read_text()), (False, "fine\n"), done)
+    assert "sub/.envrc" in place.cove("diff", "--name-only").text
+
+
+@test
+def a_workspace_does_not_become_a_repository(place):
+    write(place.work / "f", "x\n")
+    done = run(place, "rw", "mkdir objects refs; echo 'ref: refs/heads/main' >HEAD; printf '[core]\\n\\tbare = true\\n' >config; echo y >f", "-q")
+    equal(sorted(path.name for path in place.work.iterdir()), ["f"], done)
+    equal((place.work / "f").read_text(), "y\n")
+
+
+@test
+def a_closed_directory_keeps_nothing_from_being_taken_out(place):
+    write(place.work / "f", "x\n")
+    done = run(place, "rw", "echo evil >.envrc; mkdir d e; touch d/x; chmod 400 d; echo evil >e/.envrc; chmod 500 e", "-q")
+    left = [str(path.relative_to(place.work)) for path in place.work.rglob(".envrc")]
+    equal(left, [], done)
+    for name in ("d", "e"):
+        if (place.work / name).exists():
+            (place.work / name).chmod(0o700)
 
 
 @test

@@ -158,6 +158,26 @@ def consent_to_all_of_a_tree_is_no_consent_to_what_acts_by_being_there(place):
         equal(sorted(str(path.relative_to(place.work)) for path in place.work.rglob("*")), ["ordinary", "sub"], all_of_it)
 
 
+@test
+def the_last_piece_of_a_repository_is_asked_for_also_if_it_is_a_directory(place):
+    change(place, "mkdir -p s/objects; echo 'ref: refs/heads/main' >s/HEAD; echo x >s/config; echo x >s/objects/keep")
+    place.cove("apply", "--yes")
+    change(place, "mkdir -p s/refs; echo fine >fine")
+    done = place.cove("apply", "--yes")
+    equal(((place.work / "s/refs").exists(), (place.work / "s/HEAD").exists(), (place.work / "fine").exists()), (False, True, True), done)
+    place.cove("apply", "--yes", "--allow-autorun", "s/refs")
+    assert (place.work / "s/refs").exists(), "it comes when it is named"
+
+
+@test
+def a_mode_does_not_go_through_a_hard_link(place):
+    write(place.dir / "outside", "secret\n", 0o600)
+    os.link(place.dir / "outside", place.work / "o")
+    change(place, "chmod 666 o")
+    done = place.cove("apply", "--yes")
+    equal((place.dir / "outside").stat().st_mode & 0o777, 0o600, done)
+
+
 # What the owner's tree may be
 
 @test
