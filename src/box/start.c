@@ -189,9 +189,9 @@ int box_start(const struct plan *plan, const struct host *host, const char *id, 
 
     int result = give_orders(plan, host, id, box, err);
 
+    if (result < 0 && is_over(box))
+        result = 0; /* it has said why, over init_fd, and that is what counts */
     drop_orders(box);
-    if (result < 0 && is_over(box)) /* it has said why, over init_fd, and that is what counts */
-        return 0;
     if (result < 0)
         box_end(box);
     return result;

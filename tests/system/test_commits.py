@@ -94,7 +94,7 @@ def two_commits_on_two_branches_come_home_and_nothing_else_of_git_is_written(pla
     equal((found["main"]["home"], found["main"]["count"], found["main"]["broken"]), ("cove/bot/main", 2, False))
     done = place.cove("apply", "--yes")
     equal(done.code, 0, done)
-    assert "git log cove/bot/main\n" in done.text, done
+    assert "git log -p cove/bot/main " in done.text, done
     equal(branches(place), {"cove/bot/main": ["third", "second", "first"], "cove/bot/side": ["fourth", "third", "second", "first"]})
     equal(own_files(place.work / ".git"), before, "the rest of the repository")
     equal(git(place, "log", "--format=%s"), "first", "the owner's branch")
@@ -168,7 +168,7 @@ def commits_of_a_submodule_land_in_its_repository(place):
     done = place.cove("diff", "--stat")
     assert "1 commit on inner of the submodule libs/sub" in done.text and "1 commit on main\n" in done.text, done
     done = place.cove("apply", "--yes")
-    assert f"git -C {place.work}/libs/sub log cove/bot/inner" in done.text, done
+    assert f"git -C {place.work}/libs/sub log -p cove/bot/inner" in done.text, done
     equal(branches(place), {"cove/bot/main": ["outer", "submodule", "first"]})
     equal(branches(place, cwd=place.work / "libs/sub"), {"cove/bot/inner": ["inner", "first"]})
     is_whole(place)
@@ -387,7 +387,7 @@ def killed_at_any_moment_the_repository_is_whole_and_the_next_apply_completes(pl
     write(place.work / ".gitignore", "*.o\n")
     agent(place, "head -c 3000000 /dev/urandom >big; git add big; git commit -qm big; git checkout -q -b side; git commit -q --allow-empty -m side")
     began = time.monotonic()
-    equal(place.cove("apply", "--yes", "--commits", "nothing-of-this-name").code, 0)
+    equal(place.cove("apply", "--yes", "--only-commits").code, 0)
     whole = time.monotonic() - began
     for name in branches(place):
         git(place, "branch", "-qD", name)
@@ -395,7 +395,7 @@ def killed_at_any_moment_the_repository_is_whole_and_the_next_apply_completes(pl
     chance = random.Random()
     completed = 0
     for _ in range(10):
-        process = start(place, "apply", "--yes", "--commits", "nothing-of-this-name")
+        process = start(place, "apply", "--yes", "--only-commits")
         time.sleep(chance.random() * whole * 1.1)
         process.send_signal(signal.SIGKILL)
         process.communicate()
@@ -407,7 +407,7 @@ def killed_at_any_moment_the_repository_is_whole_and_the_next_apply_completes(pl
         equal(own_files(place.work / ".git"), before, "the rest of the repository")
         for name in found:
             git(place, "branch", "-qD", name)
-    equal(place.cove("apply", "--yes", "--commits", "nothing-of-this-name").code, 0)
+    equal(place.cove("apply", "--yes", "--only-commits").code, 0)
     equal(branches(place), {"cove/bot/main": ["big", "first"], "cove/bot/side": ["side", "big", "first"]})
     left = [path.name for path in (place.work / ".git/refs/heads/cove").rglob("*") if path.name.endswith(".lock")]
     equal(left, [], "locks")

@@ -375,7 +375,7 @@ def paths_are_those_of_the_current_directory(place):
     equal(place.cove("diff", "--name-only", place.work / "a").text.split(), ["a"])
     one_error(place.cove("diff", "../../elsewhere", cwd=sub), "not in the workspace")
     done = place.cove("diff", "nothing-here")
-    assert done.code == 0 and "nothing at nothing-here" in done.errors, done
+    assert done.code == 1 and "'nothing-here' is neither" in done.errors, done
     equal(place.cove("apply", "--yes", "--exclude", "b", ".", cwd=sub).code, 0)
     equal(((sub / "deep/a").read_text(), (sub / "b").exists(), (place.work / "a").read_text(), (sub / "new/dir/f").read_text()), ("2\n", False, "1\n", "3\n"))
 

@@ -107,13 +107,14 @@ class Shell:
 def home(place):
     """Everything below the workspace but .git and what is just on its way."""
     found = {}
-    for path in sorted(place.work.rglob("*")):
-        name = str(path.relative_to(place.work))
-        if name.split("/")[0] != ".git" and BESIDE not in name:
-            try:
-                found[name] = os.readlink(path) if path.is_symlink() else None if path.is_dir() else path.read_text()
-            except (FileNotFoundError, NotADirectoryError):  # it is just being changed
-                pass
+    for top, directories, files in os.walk(place.work):  # which goes on when a directory is gone
+        for path in (pathlib.Path(top, name) for name in directories + files):
+            name = str(path.relative_to(place.work))
+            if name.split("/")[0] != ".git" and BESIDE not in name:
+                try:
+                    found[name] = os.readlink(path) if path.is_symlink() else None if path.is_dir() else path.read_text()
+                except OSError:  # it is just being changed
+                    pass
     return found
 
 
