@@ -238,8 +238,11 @@ static void apply_at(const struct apply *apply, size_t index, const struct chang
     if (parent < 0) {
         if (errno == ENOENT && apply->only_look)
             return; /* its directory would have been made */
-        (void)place_conflict(&task, errno == EXDEV ? "something is mounted on the directory it lies in"
-                                                   : "the directory it lies in is not there any more");
+        if (errno != ENOENT && errno != ENOTDIR && errno != ELOOP && errno != EXDEV && errno != EACCES)
+            (void)place_failed(&task, "open the directory it lies in");
+        else
+            (void)place_conflict(&task, errno == EXDEV ? "something is mounted on the directory it lies in"
+                                                       : "the directory it lies in is not there any more");
         return;
     }
     if (change->kind == CHANGE_REMOVED && leftover_is(task.name) && !apply->only_look)

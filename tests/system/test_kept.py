@@ -207,6 +207,8 @@ def kill(place, script, guard_too=False):
         process.send_signal(signal.SIGKILL)
     finally:
         stop(process)
+    if guard_too:  # as long as it dies, it holds the sandbox
+        wait_for(lambda: guard[0] not in descendants(), what="the end of the guard")
 
 
 @test
@@ -254,7 +256,8 @@ def with_keeper_and_guard_dead_and_nothing_changed_the_next_run_removes_it(place
 @test
 def a_kept_sandbox_without_its_guard_can_be_removed(place):
     kill(place, "echo x >file; echo here; sleep 60", guard_too=True)
-    equal(place.cove("rm", the_record(place)["id"]).code, 0)
+    done = place.cove("rm", the_record(place)["id"])
+    equal(done.code, 0, done)
     nothing_left(place)
 
 
