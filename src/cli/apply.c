@@ -144,29 +144,31 @@ static void take_around(struct consent *consent, size_t index)
     }
 }
 
+static bool is_wanted(const struct consent *consent, size_t index, bool all)
+{
+    const struct run_options *options = consent->options;
+    const struct change *change = &consent->changed->changes.items[index];
+
+    if (consent->review.items[index].folded || is_listed(&consent->exclude, change) ||
+        git_own_change(change) != GIT_NOT_OWN)
+        return false;
+    if (consent->review.items[index].verdict.class == CLASSIFY_AUTORUN)
+        return is_allowed(consent, change) || (!options->dry_run && ask_about(consent, index));
+    return options->interactive && !options->dry_run ? ask_about(consent, index) : all;
+}
+
 /* 1: the owner wants nothing of it. */
 static int decide(struct consent *consent, struct error *err)
 {
-    const struct run_options *options = consent->options;
-    const struct changes *changes = &consent->changed->changes;
-    bool all = options->interactive || agrees_to_all(consent);
+    bool interactive = consent->options->interactive, all = interactive || agrees_to_all(consent);
 
     if (!all && !isatty(STDIN_FILENO))
         return error_set(err, ERROR_INVALID, "there is nobody to ask; say --yes");
     if (!all)
         return 1;
-    for (size_t i = 0; i < changes->len; i++) {
-        const struct change *change = &changes->items[i];
-
-        if (consent->review.items[i].folded || is_listed(&consent->exclude, change) ||
-            git_own_change(change) != GIT_NOT_OWN)
-            continue;
-        if (consent->review.items[i].verdict.class == CLASSIFY_AUTORUN)
-            consent->taken[i] = is_allowed(consent, change) || (!options->dry_run && ask_about(consent, i));
-        else
-            consent->taken[i] = options->interactive && !options->dry_run ? ask_about(consent, i) : all;
-        if (consent->taken[i] &&
-            (options->interactive || consent->review.items[i].verdict.class == CLASSIFY_AUTORUN))
+    for (size_t i = 0; i < consent->changed->changes.len; i++) {
+        consent->taken[i] = is_wanted(consent, i, all);
+        if (consent->taken[i] && (interactive || consent->review.items[i].verdict.class == CLASSIFY_AUTORUN))
             take_around(consent, i);
     }
     return 0;
