@@ -26,7 +26,7 @@ int world_setup(void **state)
     world->source = (struct changes_source){
         .upper = openat(world->scratch->dir, "upper", O_PATH | O_DIRECTORY | O_CLOEXEC),
         .base = openat(world->scratch->dir, "base", O_PATH | O_DIRECTORY | O_CLOEXEC),
-        .inside = "/work/tree",
+        .inside = "/some/tree",
         .hide = &world->hide,
     };
     *state = world;
