@@ -81,13 +81,12 @@ static bool is_autorun_link(int dir, const char *name, const char *path)
 
 static bool is_bare_repository(int dir)
 {
-    static const char *const telling[] = { "HEAD", "commondir", "objects", "refs" };
-    const char *there[ARRAY_LEN(telling)];
+    const char *there[CLASSIFY_TELLING];
     size_t len = 0;
 
-    for (size_t i = 0; i < ARRAY_LEN(telling); i++)
-        if (faccessat(dir, telling[i], F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-            there[len++] = telling[i];
+    for (size_t i = 0; i < CLASSIFY_TELLING; i++)
+        if (faccessat(dir, classify_telling[i], F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+            there[len++] = classify_telling[i];
     return classify_bare_repository(there, len);
 }
 

@@ -50,13 +50,11 @@ static bool has(int root, const char *path)
 /* The names that decide, of the base; their spelling is the owner's. */
 static void add_of_base(const struct bare *bare, const char *directory, struct strings *names)
 {
-    static const char *const wanted[] = { "HEAD", "commondir", "objects", "refs" };
-
-    for (size_t i = 0; i < ARRAY_LEN(wanted); i++) {
-        autofree char *path = scan_join(directory, wanted[i]);
+    for (size_t i = 0; i < CLASSIFY_TELLING; i++) {
+        autofree char *path = scan_join(directory, classify_telling[i]);
 
         if (has(bare->source->base, path) && !is_removed(bare, path))
-            strings_add(names, wanted[i]);
+            strings_add(names, classify_telling[i]);
     }
 }
 

@@ -124,6 +124,8 @@ static bool have(const char *const *names, size_t len, const char *want)
 }
 
 /* With a `commondir` the objects and refs are taken from elsewhere. */
+const char *const classify_telling[CLASSIFY_TELLING] = { "HEAD", "commondir", "objects", "refs" };
+
 bool classify_bare_repository(const char *const *names, size_t len)
 {
     if (!have(names, len, "head"))

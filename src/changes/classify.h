@@ -43,6 +43,10 @@ struct classify_verdict {
  * the tree is not this function's subject. */
 void classify(const struct classify_input *in, struct classify_verdict *out);
 
+enum { CLASSIFY_TELLING = 4 };
+extern const char
+    *const classify_telling[CLASSIFY_TELLING]; /* of a directory: what makes git take it for a repository */
+
 /* Whether git would take a directory with these names for a repository, so that a `config` and
  * `hooks` in it come alive.  In what lies below, `in_bare` is then to be set. */
 bool classify_bare_repository(const char *const *names, size_t len);

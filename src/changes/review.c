@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "changes/bare.h"
 #include "changes/changes.h"
+#include "changes/classify.h"
 #include "changes/digest.h"
 #include "changes/excludes.h"
 #include "changes/gitindex.h"
@@ -124,10 +125,8 @@ void review_judge(const struct patch_source *source, const struct change *change
  * beside it, a `config` above all, acts as soon as it is there. */
 static void judge_piece(const struct change *change, const char *in_bare, struct classify_verdict *out)
 {
-    static const char *const pieces[] = { "HEAD", "commondir", "objects", "refs" };
-
-    for (size_t i = 0; in_bare && change->new.type != SIDE_NONE &&i < ARRAY_LEN(pieces); i++)
-        if (strcasecmp(in_bare, pieces[i]) == 0 && out->class != CLASSIFY_AUTORUN)
+    for (size_t i = 0; in_bare && change->new.type != SIDE_NONE &&i < CLASSIFY_TELLING; i++)
+        if (strcasecmp(in_bare, classify_telling[i]) == 0 && out->class != CLASSIFY_AUTORUN)
             *out = (struct classify_verdict){ .class = CLASSIFY_AUTORUN,
                                               .reason = "with it git takes the directory for a repository" };
 }

@@ -3,6 +3,7 @@
 #include "base/array.h"
 #include "base/own.h"
 #include "base/text.h"
+#include "changes/classify.h"
 #include "changes/patch.h"
 #include "changes/plainname.h"
 #include "changes/review.h"
@@ -66,8 +67,7 @@ bool judge_is_gits(const char *path)
  * as `name` is in it.  Only names that the host has count: what is still inside runs nothing. */
 static bool completes_repository(const struct live_sides *sides, const char *path, const char *name)
 {
-    static const char *const telling[] = { "HEAD", "commondir", "objects", "refs" };
-    const char *names[ARRAY_LEN(telling) + 1];
+    const char *names[CLASSIFY_TELLING + 1];
     autofree char *around = name > path ? text_format("%.*s", (int)(name - path - 1), path) : text_copy(".");
     autofree char *own = text_format("%.*s", (int)strcspn(name, "/"), name);
     autoclose int dir = open_beneath(sides->base, around, O_PATH | O_DIRECTORY);
@@ -75,9 +75,9 @@ static bool completes_repository(const struct live_sides *sides, const char *pat
     struct stat ignored;
 
     names[count++] = own;
-    for (size_t i = 0; dir >= 0 && i < ARRAY_LEN(telling); i++)
-        if (fstatat(dir, telling[i], &ignored, AT_SYMLINK_NOFOLLOW) == 0)
-            names[count++] = telling[i];
+    for (size_t i = 0; dir >= 0 && i < CLASSIFY_TELLING; i++)
+        if (fstatat(dir, classify_telling[i], &ignored, AT_SYMLINK_NOFOLLOW) == 0)
+            names[count++] = classify_telling[i];
     return classify_bare_repository(names, count);
 }
 
