@@ -61,7 +61,7 @@ def stopped_and_traced_processes_end_too(place):
 @test(id="LIFE-03")
 def a_fork_storm_ends_with_its_sandbox(place):
     word = secrets.token_hex(8)
-    script = f"s() {{ i=0; while [ $i -lt 400 ]; do sh -c 'sleep 5' {word} & i=$((i+1)); done; }}; s & s & wait"
+    script = f"s() {{ i=0; while [ $i -lt 400 ]; do sh -c 'sleep 5' {word} & i=$((i+1)); done; wait; }}; s & s & wait"
     result = place.sh(script, options=("--timeout", "400ms"), timeout=60)
     equal(result.code, 124, repr(result)[:300])
     assert wait_until(lambda: not processes_with(word)), processes_with(word)
