@@ -23,6 +23,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -56,15 +57,15 @@ static int map_own_ids(const struct ids *ids, struct error *err)
     return 0;
 }
 
-/* A keeper that gave up, or died, needs no answer. */
-static void wait_for_orders(int go)
+/* A keeper that gave up, or died, needs no answer.  One message is for all who wait: a keeper that
+ * sent two would be pushed off its processor by whom the first one woke, and the second come late. */
+static void wait_for_orders(const struct clone_context *context)
 {
-    struct message message;
-    int fds[PROTOCOL_FDS_MAX];
-    size_t count;
-    struct error ignored;
+    struct pollfd polled = { .fd = context->go, .events = POLLIN };
+    char first;
 
-    if (wire_receive(go, &message, fds, &count, &ignored) != WIRE_MESSAGE)
+    if (poll(&polled, 1, -1) != 1 ||
+        recv(context->go, &first, sizeof first, context->own_mounter ? MSG_PEEK : 0) <= 0)
         _exit(125);
 }
 
@@ -100,7 +101,7 @@ static _Noreturn void be_mounter(const struct clone_context *context, struct exe
 {
     struct error err = { 0 };
 
-    wait_for_orders(context->go);
+    wait_for_orders(context);
     umask(0);
     if (take_ids(&x->plan->ids, &err) < 0 || executor_mount(x, &err) < 0)
         fail(context, &err);
@@ -141,9 +142,8 @@ static int prepare(const struct clone_context *context, struct executor *x, int 
 }
 
 /* Ids of an ordinary user are mapped by the mounter before we have its root. */
-static int begin(const struct clone_context *context, const struct executor *x, struct error *err)
+static int begin(const struct executor *x, struct error *err)
 {
-    processors_stay(context->processors);
     leave_session(x->plan);
     umask(0);
     return become_inside_root(&x->plan->ids, err);
@@ -230,8 +230,9 @@ void clone_main(const struct clone_context *context)
     be_deaf();
     int prepared = prepare(context, &x, &program, &err);
 
-    wait_for_orders(context->go);
-    if (prepared < 0 || begin(context, &x, &err) < 0 || executor_clone(&x, &err) < 0 || end_mounter(&err) < 0 ||
+    processors_stay(context->processors);
+    wait_for_orders(context);
+    if (prepared < 0 || begin(&x, &err) < 0 || executor_clone(&x, &err) < 0 || end_mounter(&err) < 0 ||
         processors_take_all(context->processors, &err) < 0 || keep_capabilities(&x.plan->ids, &err) < 0)
         fail(context, &err);
     if (arrange_descriptors(context->init_fd, x.landlock, &program, &err) < 0)

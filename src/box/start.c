@@ -27,15 +27,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Each waits for a message of its own. */
-static int wake_all(const struct box *box, struct error *err)
+static int wake(const struct box *box, struct error *err)
 {
     struct message message = { .kind = MESSAGE_GO };
 
-    for (int i = 0; i < 1 + box->own_mounter; i++)
-        if (wire_send(box->go, &message, NULL, 0) < 0)
-            return error_sys(err, "wake the clone");
-    return 0;
+    return wire_send(box->go, &message, NULL, 0) < 0 ? error_sys(err, "wake the clone") : 0;
 }
 
 static int enter_mounts(int namespace, struct error *err)
@@ -164,7 +160,7 @@ static int give_orders(const struct plan *plan, const struct host *host, const c
         return -1;
     if ((ids->shifted || ids->helpers) && idmap_write(ids, box->pid, err) < 0)
         return error_while(err, "map ids");
-    if (wake_all(box, err) < 0)
+    if (wake(box, err) < 0)
         return -1;
     return ids->shifted ? run_mounter(box, err) : 0;
 }
