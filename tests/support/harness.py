@@ -101,11 +101,21 @@ class Place:
             if process.name.isdigit():
                 try:
                     if b"cove-init" in (process / "cmdline").read_bytes():
-                        environ_of = (process / "status").read_text().split("PPid:")[1].split()[0]
-                        found.append(f"process {process.name} (parent {environ_of})")
+                        parent = (process / "status").read_text().split("PPid:")[1].split()[0]
+                        if not self.is_of_another(parent):
+                            found.append(f"process {process.name} (parent {parent})")
                 except (OSError, IndexError):
                     pass
         return found
+
+    def is_of_another(self, keeper):
+        """True for a keeper that lives and keeps its state elsewhere: a suite that runs beside this one."""
+        try:
+            environ = pathlib.Path(f"/proc/{keeper}/environ").read_bytes().split(b"\0")
+        except OSError:
+            return False
+        homes = [value for value in environ if value.startswith(b"COVE_HOME=")]
+        return bool(homes) and homes != [b"COVE_HOME=" + os.fsencode(self.env["COVE_HOME"])]
 
 
 def equal(got, wanted, what=""):
