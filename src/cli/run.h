@@ -2,11 +2,11 @@
 
 #include <signal.h>
 
-struct command;
 struct error;
+struct options;
 struct plan;
 
-int cli_run(const struct command *command, int argc, char **argv);
+int cli_run(struct options *options, struct error *err);
 
 /* A run for ourselves: `sh -c COMMAND` as `cove run --rm` in that workspace would run it, under the same
  * policy, without input.  But in the place of the workspace it sees `tree`, a copy of ours, copy on write. */
