@@ -52,8 +52,7 @@ static char *clean_path(const char *path)
         if (len == 2 && memcmp(path, "..", 2) == 0) {
             while (out.len && out.data[--out.len] != '/')
                 ;
-            if (out.data)
-                out.data[out.len] = '\0';
+            text_cut(&out, out.len);
         } else if (len && !(len == 1 && *path == '.')) {
             text_add(&out, "/");
             text_add_bytes(&out, path, len);
