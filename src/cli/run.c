@@ -18,6 +18,7 @@
 #include "init/protocol.h"
 #include "keeper/explain.h"
 #include "keeper/guard.h"
+#include "keeper/held.h"
 #include "keeper/keep.h"
 #include "keeper/keeper.h"
 #include "keeper/live.h"
@@ -186,18 +187,6 @@ static void end_unguarded(struct run *run)
     (void)store_remove(&run->dir, &ignored);
 }
 
-/* A signal that comes before the keeper listens waits for it. */
-void run_hold_signals(sigset_t *old)
-{
-    static const int held[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
-    sigset_t set;
-
-    sigemptyset(&set);
-    for (size_t i = 0; i < ARRAY_LEN(held); i++)
-        sigaddset(&set, held[i]);
-    sigprocmask(SIG_BLOCK, &set, old);
-}
-
 static int start_once(struct run *run, struct error *err)
 {
     const struct host *host = &run->context.host;
@@ -288,7 +277,7 @@ static int contain(struct run *run, struct error *err)
 {
     sigset_t old;
 
-    run_hold_signals(&old);
+    held_begin(&old);
     clock_gettime(CLOCK_REALTIME, &run->started);
     if (start_box(run, err) < 0 || begin_record(run, err) < 0) {
         sigprocmask(SIG_SETMASK, &old, NULL); /* one that came meanwhile ends us, as it would have */
