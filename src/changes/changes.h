@@ -137,4 +137,7 @@ enum changes_how {
 int changes_scan_at(const struct changes_source *source, const char *path, unsigned how, struct changes *out,
                     struct error *err);
 
+/* The change of this path, or NULL. */
+struct change *changes_find(const struct changes *changes, const char *path);
+
 void changes_free(struct changes *changes);

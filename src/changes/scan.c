@@ -291,6 +291,17 @@ static int by_path(const void *a, const void *b)
     return order ? order : (int)one->kind - (int)other->kind;
 }
 
+static int path_against(const void *path, const void *change)
+{
+    return strcmp(path, ((const struct change *)change)->path);
+}
+
+struct change *changes_find(const struct changes *changes, const char *path)
+{
+    return changes->len ? bsearch(path, changes->items, changes->len, sizeof *changes->items, path_against)
+                        : NULL;
+}
+
 /* Drops what was made part of another change, and sorts the rest. */
 static void put_in_order(struct changes *changes)
 {
