@@ -46,10 +46,6 @@ int hide_check_pattern(const char *pattern, struct error *err)
         return error_set(err, ERROR_INVALID,
                          "files.hide: '%.200s': exceptions are not known; for a name that begins so write \\!",
                          pattern);
-    if (strchr(pattern, '[') && !strchr(strchr(pattern, '['), ']'))
-        return error_set(err, ERROR_INVALID,
-                         "files.hide: '%.200s' has a [ without a ]; for a name that has one write \\[",
-                         pattern);
     return 0;
 }
 

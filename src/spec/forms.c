@@ -101,12 +101,25 @@ bool form_image(const struct form_context *context, const char *in, char **out, 
     return form_path(context, in, out, why);
 }
 
+static bool has_open_set(const char *pattern)
+{
+    for (const char *at = pattern; *at; at++) {
+        if (*at == '\\' && at[1])
+            at++;
+        else if (*at == '[' && !(at = strchr(at, ']')))
+            return true;
+    }
+    return false;
+}
+
 bool form_pattern(const struct form_context *context, const char *in, char **out, struct text *why)
 {
     const char *at = in;
 
     if (!*in)
         return refuse(why, "must not be empty");
+    if (has_open_set(in))
+        return refuse(why, "has a [ without a ]; for a name that has one write \\[");
     while (*at) {
         size_t len = strcspn(at, "/");
 
