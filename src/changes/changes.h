@@ -132,8 +132,7 @@ enum changes_how {
 };
 
 /* The same for one path alone ("": the whole tree).  It costs no more than that: a renamed file is one that
- * was removed and one that was added, and that the owner removed something may not be noticed.  Marks of
- * renamed directories are not obeyed. */
+ * was removed and one that was added, and that the owner removed something may not be noticed. */
 int changes_scan_at(const struct changes_source *source, const char *path, unsigned how, struct changes *out,
                     struct error *err);
 
