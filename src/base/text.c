@@ -39,6 +39,13 @@ void text_add_bytes(struct text *text, const void *bytes, size_t len)
     text->data[text->len] = '\0';
 }
 
+void text_cut(struct text *text, size_t len)
+{
+    text->len = len;
+    if (text->data)
+        text->data[len] = '\0';
+}
+
 void text_add(struct text *text, const char *string)
 {
     text_add_bytes(text, string, strlen(string));

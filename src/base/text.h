@@ -15,7 +15,8 @@ struct text {
 #define autotext __attribute__((cleanup(text_free)))
 
 void text_free(struct text *text);
-void text_clear(struct text *text); /* empties it, keeps the memory */
+void text_clear(struct text *text);           /* empties it, keeps the memory */
+void text_cut(struct text *text, size_t len); /* to the first `len` bytes, as many as it has at least */
 void text_add(struct text *text, const char *string);
 void text_add_bytes(struct text *text, const void *bytes, size_t len);
 void text_addf(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "base/text.h"
+#include "sys/sys.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -51,12 +52,10 @@ static int walk(int fd, const char *above, unsigned depth, struct strings *out, 
     }
     if (depth > DEPTH_MAX)
         return error_set(err, ERROR_REFUSED, "%s is nested too deeply", above);
-    for (struct dirent *entry; (entry = readdir(entries));) {
+    for (const struct dirent *entry; (entry = sys_next_entry(entries));) {
         autofree char *path = *above ? text_format("%s/%s", above, entry->d_name) : text_copy(entry->d_name);
 
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 || (entry->d_type == DT_LNK))
-            continue;
-        if (look_at(fd, path, entry->d_name, depth, out, err) < 0)
+        if (entry->d_type != DT_LNK && look_at(fd, path, entry->d_name, depth, out, err) < 0)
             return -1;
     }
     return 0;

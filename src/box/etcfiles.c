@@ -12,7 +12,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <linux/openat2.h>
 #include <string.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
@@ -142,13 +141,10 @@ static int scan_directory(struct scan *scan, int dir, struct error *err)
         return error_sys(err, "read /etc/%.200s", text_string(&scan->path));
     }
     scan->depth++;
-    for (struct dirent *entry; result == 0 && (entry = readdir(entries));) {
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-            continue;
+    for (const struct dirent *entry; result == 0 && (entry = sys_next_entry(entries));) {
         text_addf(&scan->path, "%s%s", before ? "/" : "", entry->d_name);
         result = scan_entry(scan, dir, entry->d_name, err);
-        scan->path.len = before;
-        scan->path.data[before] = '\0';
+        text_cut(&scan->path, before);
     }
     scan->depth--;
     return result;
@@ -220,7 +216,7 @@ static int copy_content(int from, int to)
  * closed to others. */
 static int copy_file(int etc, const char *path, int into)
 {
-    autoclose int from = sys_openat2(etc, path, O_RDONLY | O_NONBLOCK, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+    autoclose int from = sys_open_beneath(etc, path, O_RDONLY | O_NONBLOCK);
     autoclose int to = -1;
     struct stat found;
 

@@ -59,8 +59,7 @@ static bool read_value(const char **at, struct text *out)
         if (quoted || escaped || !strchr(" \t\r", byte))
             solid = out->len;
     }
-    out->len = solid;
-    out->data[solid] = '\0';
+    text_cut(out, solid);
     return !quoted;
 }
 

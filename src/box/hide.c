@@ -5,6 +5,7 @@
 #include "base/glob.h"
 #include "base/own.h"
 #include "base/text.h"
+#include "sys/sys.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -44,10 +45,6 @@ int hide_check_pattern(const char *pattern, struct error *err)
     if (*pattern == '!')
         return error_set(err, ERROR_INVALID,
                          "files.hide: '%.200s': exceptions are not known; for a name that begins so write \\!",
-                         pattern);
-    if (strchr(pattern, '[') && !strchr(strchr(pattern, '['), ']'))
-        return error_set(err, ERROR_INVALID,
-                         "files.hide: '%.200s' has a [ without a ]; for a name that has one write \\[",
                          pattern);
     return 0;
 }
@@ -158,13 +155,6 @@ static int visit(struct hunt *hunt, int dir, const struct dirent *entry)
     return where == GLOB_ABOVE && directory ? descend(hunt, dir, entry->d_name) : 0;
 }
 
-/* NULL at the end with errno 0, or because of the error in errno. */
-static const struct dirent *next_entry(DIR *entries)
-{
-    errno = 0;
-    return readdir(entries);
-}
-
 /* Owns `dir`. */
 static int hunt_in(struct hunt *hunt, int dir)
 {
@@ -177,14 +167,11 @@ static int hunt_in(struct hunt *hunt, int dir)
         close(dir);
         return -1;
     }
-    for (const struct dirent *entry; result == 0 && (entry = next_entry(entries));) {
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-            continue;
+    for (const struct dirent *entry; result == 0 && (entry = sys_next_entry(entries));) {
         text_add(&hunt->path, before ? "/" : "");
         text_add(&hunt->path, entry->d_name);
         result = visit(hunt, dir, entry);
-        hunt->path.len = before;
-        hunt->path.data[before] = '\0';
+        text_cut(&hunt->path, before);
     }
     if (result == 0 && errno)
         result = error_sys(hunt->err, "look for files to hide in %.200s", text_string(&hunt->path));

@@ -5,12 +5,12 @@
 #include "base/own.h"
 #include "base/text.h"
 #include "changes/classify.h"
+#include "changes/scan.h"
 #include "sys/sys.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/openat2.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -101,8 +101,7 @@ static int visit_directory(struct hunt *hunt, int dir, const char *name, const s
     if (is_autorun_directory(text_string(&hunt->path)) || hunt->depth >= DEPTH_MAX ||
         hunt->path.len >= PATH_LENGTH_MAX)
         return add(hunt, status);
-    fd = sys_openat2(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW,
-                     RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV);
+    fd = scan_open(dir, name, O_RDONLY | O_DIRECTORY);
     if (fd < 0 && (errno == EACCES || errno == EPERM))
         return add(hunt, status);
     if (fd < 0)
@@ -133,12 +132,6 @@ static int visit(struct hunt *hunt, int dir, const char *name)
     return S_ISREG(status.st_mode) && (status.st_mode & (S_ISUID | S_ISGID)) ? add(hunt, &status) : 0;
 }
 
-static const struct dirent *next_entry(DIR *entries)
-{
-    errno = 0;
-    return readdir(entries);
-}
-
 /* Owns `dir`. */
 static int hunt_in(struct hunt *hunt, int dir)
 {
@@ -151,14 +144,11 @@ static int hunt_in(struct hunt *hunt, int dir)
         close(dir);
         return -1;
     }
-    for (const struct dirent *entry; result == 0 && !hunt->out->more && (entry = next_entry(entries));) {
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-            continue;
+    for (const struct dirent *entry; result == 0 && !hunt->out->more && (entry = sys_next_entry(entries));) {
         text_add(&hunt->path, before ? "/" : "");
         text_add(&hunt->path, entry->d_name);
         result = visit(hunt, dir, entry->d_name);
-        hunt->path.len = before;
-        hunt->path.data[before] = '\0';
+        text_cut(&hunt->path, before);
         errno = 0;
     }
     return result == 0 && errno ? failed(hunt) : result;
@@ -182,8 +172,7 @@ static int add_top(struct hunt *hunt, int dir)
             continue;
         text_add(&hunt->path, parts[i]);
         result = add(hunt, &status);
-        hunt->path.len = 0;
-        hunt->path.data[0] = '\0';
+        text_clear(&hunt->path);
     }
     return result;
 }

@@ -26,16 +26,9 @@ void bare_free(struct bare *bare)
     bare->cap = 0;
 }
 
-static int by_path(const void *key, const void *item)
-{
-    return strcmp(key, ((const struct change *)item)->path);
-}
-
 static bool is_removed(const struct bare *bare, const char *path)
 {
-    const struct changes *changes = bare->changes;
-    const struct change *change =
-        changes->len ? bsearch(path, changes->items, changes->len, sizeof *changes->items, by_path) : NULL;
+    const struct change *change = changes_find(bare->changes, path);
 
     return change && change->kind == CHANGE_REMOVED;
 }

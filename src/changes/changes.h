@@ -132,9 +132,11 @@ enum changes_how {
 };
 
 /* The same for one path alone ("": the whole tree).  It costs no more than that: a renamed file is one that
- * was removed and one that was added, and that the owner removed something may not be noticed.  Marks of
- * renamed directories are not obeyed. */
+ * was removed and one that was added, and that the owner removed something may not be noticed. */
 int changes_scan_at(const struct changes_source *source, const char *path, unsigned how, struct changes *out,
                     struct error *err);
+
+/* The change of this path, or NULL. */
+struct change *changes_find(const struct changes *changes, const char *path);
 
 void changes_free(struct changes *changes);

@@ -3,11 +3,11 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "base/text.h"
+#include "changes/scan.h"
 #include "sys/sys.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -59,8 +59,7 @@ static int visit(struct print *print, int dir, const char *name)
     add(print, &status);
     if (!S_ISDIR(status.st_mode) || strcmp(name, ".git") == 0 || print->depth >= DEPTH_MAX)
         return 0;
-    below = sys_openat2(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW,
-                        RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV);
+    below = scan_open(dir, name, O_RDONLY | O_DIRECTORY);
     if (below < 0) /* gone, closed to us, or another file system: no part of what is copied either */
         return 0;
     print->depth++;
@@ -80,14 +79,11 @@ static int print_in(struct print *print, int dir)
         close(dir);
         return error_sys(print->err, "read %.200s", text_string(&print->path));
     }
-    for (struct dirent *entry; result == 0 && (entry = readdir(entries));) {
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-            continue;
+    for (const struct dirent *entry; result == 0 && (entry = sys_next_entry(entries));) {
         text_add(&print->path, before ? "/" : "");
         text_add(&print->path, entry->d_name);
         result = visit(print, dir, entry->d_name);
-        print->path.len = before;
-        print->path.data[before] = '\0';
+        text_cut(&print->path, before);
     }
     return result;
 }

@@ -29,10 +29,5 @@ bool mark_has_origin(enum changes_marks marks, int dir, const char *name);
 /* False if there is none, or none that says which file it was. */
 bool mark_origin(enum changes_marks marks, int dir, const char *name, struct origin *out);
 
-/* If the directory was renamed: the path in the base that it shows, into `out`.  `parent` is what the
- * directory around it shows, NULL if nothing. */
-bool mark_redirect(enum changes_marks marks, int dir, const char *name, const char *parent, struct text *out);
-
-/* The last two without the file system: from the bytes of the attribute. */
+/* The last one without the file system: from the bytes of the attribute. */
 bool mark_parse_origin(const unsigned char *bytes, size_t len, struct origin *out);
-bool mark_parse_redirect(const char *bytes, size_t len, const char *parent, struct text *out);

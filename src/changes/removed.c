@@ -32,7 +32,7 @@ static void flag_closed(struct hunt *hunt, const struct job *job)
     ssize_t change = job->change;
 
     if (change == NO_CHANGE && !hunt->counting)
-        change = (ssize_t)scan_add(hunt->scan, job->path, job->base, CHANGE_CHANGED);
+        change = (ssize_t)scan_add(hunt->scan, job->path, CHANGE_CHANGED);
     flag(hunt, change, FLAG_UNREADABLE);
 }
 
@@ -40,7 +40,7 @@ static void flag_closed(struct hunt *hunt, const struct job *job)
 static void take(struct hunt *hunt, int dir, const char *name, const struct stat *old, struct job *job)
 {
     struct scan *scan = hunt->scan;
-    bool hidden = scan_hidden(scan, job->base);
+    bool hidden = scan_hidden(scan, job->path);
     unsigned flags = hidden ? FLAG_HIDDEN : 0;
 
     hunt->count++;
@@ -50,10 +50,10 @@ static void take(struct hunt *hunt, int dir, const char *name, const struct stat
         hunt->counting = true;
     if (!hunt->counting) {
         scan->listed++;
-        job->change = (ssize_t)scan_add(scan, job->path, job->base, CHANGE_REMOVED);
+        job->change = (ssize_t)scan_add(scan, job->path, CHANGE_REMOVED);
         scan_fill(&scan->out->items[job->change].old, old, dir, name, 0);
     }
-    if (S_ISDIR(old->st_mode) && strlen(job->base) >= PATH_MAX)
+    if (S_ISDIR(old->st_mode) && strlen(job->path) >= PATH_MAX)
         flags |= FLAG_UNREADABLE; /* too deep */
     flag(hunt, job->change, flags);
     /* What is hidden is the owner's alone: its inside is not told. */
@@ -77,19 +77,14 @@ static void look_at(struct hunt *hunt, const struct job *parent, int dir, const 
     if (S_ISCHR(old.st_mode) && old.st_rdev == makedev(0, 0))
         return;
 
-    struct job job = { .path = scan_join(parent->path, name),
-                       .base = scan_join(parent->base, name),
-                       .change = NO_CHANGE };
+    struct job job = { .path = scan_join(parent->path, name), .change = NO_CHANGE };
 
-    if (S_ISDIR(old.st_mode) && scan_moved(scan, job.base, hunt->removal->via))
-        job_free(&job);
-    else
-        take(hunt, dir, name, &old, &job);
+    take(hunt, dir, name, &old, &job);
 }
 
 static void look_into(struct hunt *hunt, const struct job *job, const struct entries *stays)
 {
-    autoclose int dir = scan_open(hunt->scan->source->base, job->base, O_PATH | O_DIRECTORY);
+    autoclose int dir = scan_open(hunt->scan->source->base, job->path, O_PATH | O_DIRECTORY);
     autoentries struct entries entries = { 0 };
     bool cut = false;
 
@@ -116,7 +111,7 @@ static void sum_up(struct hunt *hunt, size_t mark)
     while (scan->out->len > mark)
         change_free(&scan->out->items[--scan->out->len]);
     if (top == NO_CHANGE) {
-        top = (ssize_t)scan_add(scan, removal->path, removal->base, CHANGE_REMOVED);
+        top = (ssize_t)scan_add(scan, removal->path, CHANGE_REMOVED);
         scan->out->items[top].old.type = scan->out->items[top].new.type = SIDE_DIRECTORY;
     }
     scan->out->items[top].count = hunt->count;
@@ -125,14 +120,12 @@ static void sum_up(struct hunt *hunt, size_t mark)
 
 void removed_below(struct scan *scan, const struct removal *removal)
 {
-    struct hunt hunt = { .scan = scan, .removal = removal, .counting = removal->only_count };
+    struct hunt hunt = { .scan = scan, .removal = removal };
     size_t mark = scan->out->len;
     uint64_t listed = scan->listed;
     bool first = true;
 
-    *array_add(&hunt.left) = (struct job){ .path = text_copy(removal->path),
-                                           .base = text_copy(removal->base),
-                                           .change = removal->top };
+    *array_add(&hunt.left) = (struct job){ .path = text_copy(removal->path), .change = removal->top };
     while (hunt.left.len) {
         struct job job = hunt.left.items[--hunt.left.len];
 

@@ -20,11 +20,6 @@ static const char *name_of(const char *path)
     return slash ? slash + 1 : path;
 }
 
-static const char *place_in_base(const struct change *change)
-{
-    return change->from ? change->from : change->path;
-}
-
 static int by_size(const void *a, const void *b, void *changes)
 {
     const struct change *items = ((const struct changes *)changes)->items;
@@ -82,7 +77,7 @@ static bool is_same(struct scan *scan, const struct change *removed, const struc
         return false;
     *budget -= COMPARISON_COST;
 
-    autoclose int old = scan_open_file(scan->source->base, place_in_base(removed));
+    autoclose int old = scan_open_file(scan->source->base, removed->path);
     autoclose int new = scan_open_file(scan->source->upper, added->path);
 
     return old >= 0 && new >= 0 && content_equal(scan, old, new, budget) > 0;
@@ -91,7 +86,7 @@ static bool is_same(struct scan *scan, const struct change *removed, const struc
 static void join(struct change *removed, struct change *added)
 {
     added->kind = CHANGE_RENAMED;
-    added->from = text_copy(place_in_base(removed));
+    added->from = text_copy(removed->path);
     added->flags |= removed->flags & FLAG_BASE_CHANGED;
     added->old = removed->old;
     removed->old.target = NULL;
@@ -107,7 +102,7 @@ static bool find_partner(struct scan *scan, struct change *added, const struct c
         struct change *old = &scan->out->items[removed->items[i]];
 
         if (!old->path || old->old.size != added->new.size ||
-            alike != (strcmp(name_of(place_in_base(old)), name_of(added->path)) == 0))
+            alike != (strcmp(name_of(old->path), name_of(added->path)) == 0))
             continue;
         if (is_same(scan, old, added, budget)) {
             join(old, added);
@@ -184,7 +179,7 @@ void orphans_flag(struct scan *scan)
         if (!change->path || change->old.type != SIDE_FILE)
             continue;
         asked++;
-        if (!handle_of(scan, place_in_base(change), array_add(&there)))
+        if (!handle_of(scan, change->from ? change->from : change->path, array_add(&there)))
             there.len--;
     }
     if (there.len)

@@ -40,16 +40,6 @@ void review_free(struct review *review)
     *review = REVIEW_NONE;
 }
 
-static int by_path(const void *key, const void *item)
-{
-    return strcmp(key, ((const struct change *)item)->path);
-}
-
-static struct change *change_at(const struct changes *changes, const char *path)
-{
-    return changes->len ? bsearch(path, changes->items, changes->len, sizeof *changes->items, by_path) : NULL;
-}
-
 /* --- what can run --- */
 
 static mode_t mode_of(const struct side *side)
@@ -162,7 +152,7 @@ struct tracked {
 static void show_tracked(void *owner, const struct gitindex_entry *entry)
 {
     const struct tracked *tracked = owner;
-    struct change *change = change_at(tracked->changes, entry->path);
+    struct change *change = changes_find(tracked->changes, entry->path);
 
     if (change)
         change->flags &= ~(unsigned)FLAG_LEFT_OUT;
@@ -239,7 +229,7 @@ static void find_unseen(struct reviewing *reviewing)
             continue;
         change->flags |= FLAG_UNSEEN;
 
-        struct change *rule = change_at(changes, answer.rule);
+        struct change *rule = changes_find(changes, answer.rule);
 
         if (rule)
             say_hides(reviewing, rule, change->path);
@@ -272,7 +262,7 @@ static void unfold_around(struct reviewing *reviewing, const char *path)
     for (char *slash; (slash = strrchr(around, '/'));) {
         *slash = '\0';
 
-        const struct change *change = change_at(reviewing->changes, around);
+        const struct change *change = changes_find(reviewing->changes, around);
 
         if (change)
             reviewing->out->items[change - reviewing->changes->items].folded = false;

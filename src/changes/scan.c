@@ -109,21 +109,6 @@ char *scan_join(const char *dir, const char *name)
     return *dir ? text_format("%s/%s", dir, name) : text_copy(name);
 }
 
-/* Calls `known` with `path` and then with each directory around it, the nearest first, until one is
- * known; gives the length of that one, 0 if none. */
-static size_t nearest(const char *path, bool (*known)(const struct scan *, const char *),
-                      const struct scan *scan)
-{
-    autofree char *part = text_copy(path);
-
-    for (char *end = part + strlen(part); end; end = strrchr(part, '/')) {
-        *end = '\0';
-        if (known(scan, part))
-            return (size_t)(end - part);
-    }
-    return 0;
-}
-
 static int by_string(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
@@ -136,32 +121,14 @@ static bool is_hidden(const struct scan *scan, const char *path)
 
 bool scan_hidden(const struct scan *scan, const char *path)
 {
-    return scan->hidden.len && nearest(path, is_hidden, scan) > 0;
-}
+    autofree char *part = text_copy(path);
 
-static int by_source(const void *a, const void *b)
-{
-    return strcmp(((const struct move *)a)->from, ((const struct move *)b)->from);
-}
-
-const struct move *scan_move(const struct scan *scan, const char *from)
-{
-    struct move key = { .from = (char *)(uintptr_t)from };
-
-    if (!scan->moves.len)
-        return NULL;
-    return bsearch(&key, scan->moves.items, scan->moves.len, sizeof *scan->moves.items, by_source);
-}
-
-static bool is_moved(const struct scan *scan, const char *path)
-{
-    return scan_move(scan, path);
-}
-
-/* Of nested moves the innermost took the path with it. */
-bool scan_moved(const struct scan *scan, const char *path, size_t via)
-{
-    return scan->moves.len && nearest(path, is_moved, scan) != via;
+    for (char *end = part + strlen(part); scan->hidden.len && end; end = strrchr(part, '/')) {
+        *end = '\0';
+        if (is_hidden(scan, part))
+            return true;
+    }
+    return false;
 }
 
 bool scan_is_later(const struct scan *scan, const struct stat *status)
@@ -174,13 +141,9 @@ bool scan_is_later(const struct scan *scan, const struct stat *status)
            (changed->tv_sec == since->tv_sec && changed->tv_nsec >= since->tv_nsec);
 }
 
-size_t scan_add(struct scan *scan, const char *path, const char *base, enum change_kind kind)
+size_t scan_add(struct scan *scan, const char *path, enum change_kind kind)
 {
-    *array_add(scan->out) = (struct change){
-        .path = text_copy(path),
-        .kind = kind,
-        .from = base && strcmp(base, path) != 0 ? text_copy(base) : NULL,
-    };
+    *array_add(scan->out) = (struct change){ .path = text_copy(path), .kind = kind };
     return scan->out->len - 1;
 }
 
@@ -235,7 +198,6 @@ int scan_too_deep(struct scan *scan, const char *path)
 void job_free(struct job *job)
 {
     free(job->path);
-    free(job->base);
 }
 
 void change_free(struct change *change)
@@ -264,20 +226,11 @@ static void prepare(struct scan *scan)
         qsort(scan->hidden.items, scan->hidden.len, sizeof *scan->hidden.items, by_string);
 }
 
-static void move_free(struct move *move)
-{
-    free(move->from);
-    free(move->to);
-}
-
 static void free_scan(struct scan *scan)
 {
     for (size_t i = 0; i < scan->jobs.len; i++)
         job_free(&scan->jobs.items[i]);
-    for (size_t i = 0; i < scan->moves.len; i++)
-        move_free(&scan->moves.items[i]);
     free(scan->jobs.items);
-    free(scan->moves.items);
     free(scan->orphans.items);
     free((void *)scan->hidden.items);
     free(scan->buffer);
@@ -289,6 +242,17 @@ static int by_path(const void *a, const void *b)
     int order = strcmp(one->path, other->path);
 
     return order ? order : (int)one->kind - (int)other->kind;
+}
+
+static int path_against(const void *path, const void *change)
+{
+    return strcmp(path, ((const struct change *)change)->path);
+}
+
+struct change *changes_find(const struct changes *changes, const char *path)
+{
+    return changes->len ? bsearch(path, changes->items, changes->len, sizeof *changes->items, path_against)
+                        : NULL;
 }
 
 /* Drops what was made part of another change, and sorts the rest. */
@@ -304,30 +268,9 @@ static void put_in_order(struct changes *changes)
         qsort(changes->items, kept, sizeof *changes->items, by_path);
 }
 
-/* One source has one destination: whoever claims it second has nothing. */
-static void sort_moves(struct scan *scan)
-{
-    size_t kept = 0;
-
-    if (scan->moves.len)
-        qsort(scan->moves.items, scan->moves.len, sizeof *scan->moves.items, by_source);
-    for (size_t i = 0; i < scan->moves.len; i++) {
-        struct move *move = &scan->moves.items[i];
-
-        if (kept && by_source(&scan->moves.items[kept - 1], move) == 0)
-            move_free(move);
-        else
-            scan->moves.items[kept++] = *move;
-    }
-    scan->moves.len = kept;
-}
-
 static int run(struct scan *scan)
 {
     prepare(scan);
-    if (scan->source->marks == CHANGES_MARKS_TRUSTED && walk_moves(scan) < 0)
-        return -1;
-    sort_moves(scan);
     if (walk_changes(scan) < 0)
         return -1;
     renames_pair(scan);

@@ -43,9 +43,8 @@ const struct entry *entries_find(const struct entries *entries, const char *name
 
 /* A directory that is still to be looked into. */
 struct job {
-    char *path; /* in the upper; "" is its root */
-    char *base; /* what it shows of the base; NULL: nothing */
-    size_t via; /* length of the beginning of `base` that is the source of the move that led there */
+    char *path; /* in the upper and the base; "" is their root */
+    bool shown; /* it shows what the base has there; else nothing of the base */
     bool opaque;
     ssize_t change; /* its own, or NO_CHANGE */
 };
@@ -56,11 +55,6 @@ struct jobs {
 };
 
 void job_free(struct job *job);
-
-/* A directory that was renamed: what lies at `from` in the base is seen at `to`. */
-struct move {
-    char *from, *to;
-};
 
 /* A new file that is a copy of a file of the base, under a name that the base does not have, or has not any
  * more: the owner has changed something beside it. */
@@ -74,10 +68,6 @@ struct scan {
     struct changes *out;
     struct error *err;
     struct jobs jobs;
-    struct {
-        struct move *items; /* sorted by `from` when the second walk begins */
-        size_t len, cap;
-    } moves;
     struct {
         struct orphan *items;
         size_t len, cap;
@@ -115,39 +105,29 @@ char *scan_join(const char *dir, const char *name); /* the caller frees */
 /* True if `path` of the base, or a directory around it, is hidden. */
 bool scan_hidden(const struct scan *scan, const char *path);
 
-/* True if `path` of the base was moved away by another move than the one of length `via`. */
-bool scan_moved(const struct scan *scan, const char *path, size_t via);
-
-/* The move that took the directory `from` of the base away, or NULL. */
-const struct move *scan_move(const struct scan *scan, const char *from);
-
 /* True if the owner changed what has this status after the sandbox began. */
 bool scan_is_later(const struct scan *scan, const struct stat *status);
 
-/* Adds a change and gives its index.  `base` may be NULL. */
-size_t scan_add(struct scan *scan, const char *path, const char *base, enum change_kind kind);
+/* Adds a change and gives its index. */
+size_t scan_add(struct scan *scan, const char *path, enum change_kind kind);
 
 void scan_fill(struct side *side, const struct stat *status, int dir, const char *name, uid_t shift);
 int scan_too_deep(struct scan *scan, const char *path);
 
 /* --- the parts ------------------------------------------------------------------------------- */
 
-/* Fills scan->moves. */
-int walk_moves(struct scan *scan);
 /* Fills scan->out with everything but renamed files. */
 int walk_changes(struct scan *scan);
 /* The same for one path; `how` is of enum changes_how. */
 int walk_at(struct scan *scan, const char *path, unsigned how);
 
-/* Lists what the base has below `base`, as removed below `path`; what `stays` names is passed over at
- * the first level.  `top` is the change that gets the count if there is too much; NO_CHANGE: one is
- * made for `path`, which is then a directory that is still there. */
+/* Lists what the base has below `path` as removed; what `stays` names is passed over at the first level.
+ * `top` is the change that gets the count if there is too much; NO_CHANGE: one is made for `path`, which is
+ * then a directory that is still there. */
 struct removal {
-    const char *path, *base;
-    size_t via;
+    const char *path;
     const struct entries *stays; /* or NULL */
     ssize_t top;
-    bool only_count;
 };
 void removed_below(struct scan *scan, const struct removal *removal);
 

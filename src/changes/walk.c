@@ -13,25 +13,20 @@
 
 /* The walk over the upper directory.
  *
- * Each directory of the upper *shows* one of the base, or none.  Usually that is the one with the same
- * path.  A renamed directory (root only) carries a mark that says what it shows, and what lies below it
- * follows.  An opaque directory has replaced the one of the base: its entries are still compared by
- * path, but what it does not have is removed, and not seen through.
- *
- * Marks can name any directory, in any order.  So a first walk collects what was moved where; in the
- * second, what was moved away is not there any more for everybody else. */
+ * Each directory of the upper *shows* the one of the base with the same path, or none.  An opaque directory has
+ * replaced the one of the base: its entries are still compared by path, but what it does not have is removed,
+ * and not seen through.  Overlays follow no renamed directory (decision 9), so the mark of one says nothing. */
 
 struct visit {
     struct scan *scan;
     const struct job *job;
-    int upper, base; /* the directory; -1: could not be read, or shows nothing */
-    struct entries *entries;
+    int upper, base;         /* the directory; -1: could not be read, or shows nothing */
+    struct entries *entries; /* NULL: it could not be read */
 };
 
-/* `entries` is NULL if the directory could not be read. */
-typedef int (*visitor)(struct visit *visit);
+static int visit_all(struct visit *visit);
 
-static int one_directory(struct scan *scan, const struct job *job, visitor look)
+static int one_directory(struct scan *scan, const struct job *job)
 {
     autoclose int upper = scan_open(scan->source->upper, job->path, O_PATH | O_DIRECTORY);
     autoentries struct entries entries = { 0 };
@@ -43,19 +38,19 @@ static int one_directory(struct scan *scan, const struct job *job, visitor look)
         if (!*job->path)
             return error_sys(scan->err, "read the writable layer");
         visit.entries = NULL;
-        return scan_is_closed(scan, errno) ? look(&visit) : 0;
+        return scan_is_closed(scan, errno) ? visit_all(&visit) : 0;
     }
     scan->entries += entries.len;
     scan->out->looked_at += entries.len;
-    return look(&visit);
+    return visit_all(&visit);
 }
 
 static struct job top_job(void)
 {
-    return (struct job){ .path = text_copy(""), .base = text_copy(""), .change = NO_CHANGE };
+    return (struct job){ .path = text_copy(""), .shown = true, .change = NO_CHANGE };
 }
 
-static int walk_jobs(struct scan *scan, visitor look)
+static int walk_jobs(struct scan *scan)
 {
     int result = 0;
 
@@ -63,22 +58,16 @@ static int walk_jobs(struct scan *scan, visitor look)
     while (result == 0 && scan->jobs.len) {
         struct job job = scan->jobs.items[--scan->jobs.len];
 
-        result = one_directory(scan, &job, look);
+        result = one_directory(scan, &job);
         job_free(&job);
     }
     errno = scan->broken;
     return scan->broken && result == 0 ? error_sys(scan->err, "read the writable layer") : result;
 }
 
-static int walk(struct scan *scan, visitor look)
-{
-    *array_add(&scan->jobs) = top_job();
-    return walk_jobs(scan, look);
-}
-
 static int push(struct scan *scan, struct job *job)
 {
-    if (strlen(job->path) >= PATH_MAX || (job->base && strlen(job->base) >= PATH_MAX)) {
+    if (strlen(job->path) >= PATH_MAX) {
         scan_too_deep(scan, job->path);
         job_free(job);
         return -1;
@@ -99,76 +88,20 @@ static bool is_opaque(const struct visit *visit, const char *name)
     return opaque;
 }
 
-/* The directory `name` of the upper.  *moved: it shows another one than its place says. */
-static struct job child_of(const struct visit *visit, const char *name, bool *moved)
+/* The directory `name` of the upper. */
+static struct job child_of(const struct visit *visit, const char *name)
 {
     const struct job *job = visit->job;
-    enum changes_marks marks = visit->scan->source->marks;
-    autotext struct text target = TEXT_NONE;
-    struct job child = {
+
+    return (struct job){
         .path = scan_join(job->path, name),
-        .base = job->base ? scan_join(job->base, name) : NULL,
-        .via = job->via,
-        .opaque = job->opaque,
+        .shown = job->shown,
+        .opaque = is_opaque(visit, name) || job->opaque,
         .change = NO_CHANGE,
     };
-
-    *moved = false;
-    if (is_opaque(visit, name)) {
-        child.opaque = true;
-    } else if (mark_redirect(marks, visit->upper, name, job->opaque ? NULL : job->base, &target)) {
-        *moved = job->opaque || !child.base || strcmp(child.base, target.data) != 0;
-        child.opaque = false;
-    }
-    if (*moved) {
-        free(child.base);
-        child.via = target.len;
-        child.base = text_steal(&target);
-    }
-    return child;
 }
 
-/* --- the first walk -------------------------------------------------------------------------- */
-
-static bool is_directory(int dir, const struct entry *entry)
-{
-    struct stat status;
-
-    if (entry->type != DT_UNKNOWN)
-        return entry->type == DT_DIR;
-    return fstatat(dir, entry->name, &status, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) == 0 &&
-           S_ISDIR(status.st_mode);
-}
-
-static int collect_moves(struct visit *visit)
-{
-    struct scan *scan = visit->scan;
-
-    for (size_t i = 0; visit->entries && i < visit->entries->len; i++) {
-        const struct entry *entry = &visit->entries->items[i];
-        bool moved = false;
-
-        if (!is_directory(visit->upper, entry))
-            continue;
-
-        struct job child = child_of(visit, entry->name, &moved);
-        autoclose int source = moved ? scan_open(scan->source->base, child.base, O_PATH | O_DIRECTORY) : -1;
-
-        if (source >= 0)
-            *array_add(&scan->moves) =
-                (struct move){ .from = text_copy(child.base), .to = text_copy(child.path) };
-        if (push(scan, &child) < 0)
-            return -1;
-    }
-    return 0;
-}
-
-int walk_moves(struct scan *scan)
-{
-    return walk(scan, collect_moves);
-}
-
-/* --- the second walk: what the base has ------------------------------------------------------- */
+/* --- what the base has ----------------------------------------------------------------------- */
 
 /* Status of `name` in the base, if it is there and the sandbox saw it there. */
 static bool find_old(const struct visit *visit, const char *name, struct stat *old, unsigned *flags)
@@ -178,7 +111,7 @@ static bool find_old(const struct visit *visit, const char *name, struct stat *o
     if (visit->base < 0)
         return false;
 
-    autofree char *path = scan_join(visit->job->base, name);
+    autofree char *path = scan_join(visit->job->path, name);
 
     if (scan_hidden(scan, path)) {
         *flags |= FLAG_HIDDEN;
@@ -189,9 +122,7 @@ static bool find_old(const struct visit *visit, const char *name, struct stat *o
         *flags |= scan_is_closed(scan, errno) ? FLAG_UNREADABLE : 0;
         return false;
     }
-    if (S_ISCHR(old->st_mode) && old->st_rdev == makedev(0, 0)) /* a white-out, to the kernel */
-        return false;
-    return !scan_moved(scan, path, visit->job->via);
+    return !(S_ISCHR(old->st_mode) && old->st_rdev == makedev(0, 0)); /* a white-out, to the kernel */
 }
 
 static bool same_target(const struct visit *visit, const char *name)
@@ -235,7 +166,7 @@ static int compare(const struct visit *visit, const char *name, const struct sta
     return ((old->st_mode ^ new->st_mode) & 07777) ? CHANGE_MODE : NO_CHANGE;
 }
 
-/* --- the second walk: entries ----------------------------------------------------------------- */
+/* --- entries --------------------------------------------------------------------------------- */
 
 static unsigned flags_of_new(const struct scan *scan, const char *path, const char *name,
                              const struct change *change)
@@ -263,8 +194,7 @@ static struct change *record(struct visit *visit, struct entry *entry, enum chan
 {
     struct scan *scan = visit->scan;
     autofree char *path = scan_join(visit->job->path, entry->name);
-    autofree char *base = old ? scan_join(visit->job->base, entry->name) : NULL;
-    size_t index = scan_add(scan, path, base, kind);
+    size_t index = scan_add(scan, path, kind);
     struct change *change = &scan->out->items[index];
 
     entry->change = (ssize_t)index;
@@ -282,18 +212,15 @@ static struct change *record(struct visit *visit, struct entry *entry, enum chan
     return change;
 }
 
-static void remove_below_entry(struct visit *visit, const struct entry *entry, bool only_count)
+static void remove_below_entry(struct visit *visit, const struct entry *entry)
 {
     autofree char *path = scan_join(visit->job->path, entry->name);
-    autofree char *base = scan_join(visit->job->base, entry->name);
-    struct removal removal = {
-        .path = path, .base = base, .via = visit->job->via, .top = entry->change, .only_count = only_count
-    };
+    struct removal removal = { .path = path, .top = entry->change };
 
     removed_below(visit->scan, &removal);
 }
 
-static void visit_removed(struct visit *visit, struct entry *entry, bool only_count)
+static void visit_removed(struct visit *visit, struct entry *entry)
 {
     struct stat old;
     unsigned flags = 0;
@@ -305,7 +232,7 @@ static void visit_removed(struct visit *visit, struct entry *entry, bool only_co
     }
     record(visit, entry, CHANGE_REMOVED, NULL, &old);
     if (S_ISDIR(old.st_mode))
-        remove_below_entry(visit, entry, only_count);
+        remove_below_entry(visit, entry);
 }
 
 /* If the owner has removed a file that was here, its directory has changed since, or is gone too. */
@@ -346,34 +273,11 @@ static void visit_file(struct visit *visit, struct entry *entry, const struct st
     if (!had && S_ISREG(new->st_mode) && new->st_nlink == 1)
         note_origin(visit, entry);
     if (had && S_ISDIR(old.st_mode))
-        remove_below_entry(visit, entry, false);
+        remove_below_entry(visit, entry);
 }
 
-/* True if it was renamed; then its change is added, and what had its name is removed. */
-static bool visit_moved(struct visit *visit, struct entry *entry, const struct job *child,
-                        const struct stat *new)
-{
-    struct scan *scan = visit->scan;
-    const struct move *move = scan_move(scan, child->base);
-    autoclose int source = scan_open(scan->source->base, child->base, O_PATH | O_DIRECTORY);
-    struct stat old;
-
-    /* The first walk has not seen it, or gave the source to another directory. */
-    if (!move || strcmp(move->to, child->path) != 0 || source < 0 || fstat(source, &old) < 0)
-        return false;
-    visit_removed(visit, entry, true);
-
-    struct change *change = record(visit, entry, CHANGE_RENAMED, new, NULL);
-
-    free(change->from);
-    change->from = text_copy(child->base);
-    scan_fill(&change->old, &old, source, "", 0);
-    entry->fresh = true;
-    return true;
-}
-
-/* Adds the change of a directory that was not renamed, if there is one; says whether it shows anything. */
-static bool visit_plain_directory(struct visit *visit, struct entry *entry, const struct stat *new)
+/* Adds the change of a directory itself, if there is one; says whether it shows anything. */
+static bool compare_directory(struct visit *visit, struct entry *entry, const struct stat *new)
 {
     struct stat old;
     unsigned flags = 0;
@@ -396,15 +300,10 @@ static bool visit_plain_directory(struct visit *visit, struct entry *entry, cons
 
 static int visit_directory(struct visit *visit, struct entry *entry, const struct stat *new)
 {
-    bool moved = false;
-    struct job child = child_of(visit, entry->name, &moved);
+    struct job child = child_of(visit, entry->name);
 
-    if (moved ? !visit_moved(visit, entry, &child, new) : !visit_plain_directory(visit, entry, new)) {
-        if (moved) /* by its mark, but there is nothing that it could show */
-            visit_plain_directory(visit, entry, new);
-        free(child.base);
-        child.base = NULL;
-    }
+    if (!compare_directory(visit, entry, new))
+        child.shown = false;
     child.change = entry->change;
     return push(visit->scan, &child);
 }
@@ -421,7 +320,7 @@ static int visit_entry(struct visit *visit, struct entry *entry)
     if (mark_is_whiteout(visit->scan->source->marks, visit->upper, entry->name, &new)) {
         entry->whiteout = true;
         if (!visit->job->opaque)
-            visit_removed(visit, entry, false);
+            visit_removed(visit, entry);
         return 0;
     }
     if (S_ISDIR(new.st_mode))
@@ -430,7 +329,7 @@ static int visit_entry(struct visit *visit, struct entry *entry)
     return 0;
 }
 
-/* --- the second walk: directories -------------------------------------------------------------- */
+/* --- directories ------------------------------------------------------------------------------ */
 
 static void visit_closed(struct visit *visit)
 {
@@ -438,7 +337,7 @@ static void visit_closed(struct visit *visit)
     ssize_t change = visit->job->change;
 
     if (change == NO_CHANGE)
-        change = (ssize_t)scan_add(scan, visit->job->path, visit->job->base, CHANGE_CHANGED);
+        change = (ssize_t)scan_add(scan, visit->job->path, CHANGE_CHANGED);
     scan->out->items[change].flags |= FLAG_UNREADABLE;
 }
 
@@ -454,13 +353,13 @@ static void flag_empty(const struct visit *visit)
     own->flags |= FLAG_EMPTY;
 }
 
-static int collect_changes(struct visit *visit)
+static int visit_all(struct visit *visit)
 {
     struct scan *scan = visit->scan;
     const struct job *job = visit->job;
-    autoclose int base = job->base ? scan_open(scan->source->base, job->base, O_PATH | O_DIRECTORY) : -1;
+    autoclose int base = job->shown ? scan_open(scan->source->base, job->path, O_PATH | O_DIRECTORY) : -1;
 
-    if (base < 0 && job->base)
+    if (base < 0 && job->shown)
         (void)scan_is_closed(scan, errno);
     if (!visit->entries) {
         visit_closed(visit);
@@ -475,9 +374,7 @@ static int collect_changes(struct visit *visit)
     flag_empty(visit);
     twins_flag(scan, job, base, visit->entries);
     if (job->opaque && base >= 0) {
-        struct removal removal = {
-            .path = job->path, .base = job->base, .via = job->via, .stays = visit->entries, .top = NO_CHANGE
-        };
+        struct removal removal = { .path = job->path, .stays = visit->entries, .top = NO_CHANGE };
 
         removed_below(scan, &removal);
     }
@@ -486,7 +383,8 @@ static int collect_changes(struct visit *visit)
 
 int walk_changes(struct scan *scan)
 {
-    return walk(scan, collect_changes);
+    *array_add(&scan->jobs) = top_job();
+    return walk_jobs(scan);
 }
 
 /* --- one path ---------------------------------------------------------------------------------- */
@@ -499,14 +397,13 @@ static bool find_job(struct scan *scan, const char *path, struct job *job)
         autofree char *name = text_format("%.*s", (int)(slash - path), path);
         autoclose int upper = scan_open(scan->source->upper, job->path, O_PATH | O_DIRECTORY);
         struct visit visit = { .scan = scan, .job = job, .upper = upper, .base = -1 };
-        bool moved = false;
 
         if (upper < 0) {
             job_free(job);
             return false;
         }
 
-        struct job child = child_of(&visit, name, &moved);
+        struct job child = child_of(&visit, name);
 
         job_free(job);
         *job = child;
@@ -523,7 +420,7 @@ static int visit_one(struct visit *visit, const char *name, unsigned how)
     if (fstatat(visit->upper, name, &status, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0 &&
         scan_is_gone(errno)) {
         if (visit->job->opaque || (how & CHANGES_GONE))
-            visit_removed(visit, &entry, false);
+            visit_removed(visit, &entry);
         return 0;
     }
     return visit_entry(visit, &entry);
@@ -541,7 +438,7 @@ int walk_at(struct scan *scan, const char *path, unsigned how)
         return 0;
 
     autoclose int upper = scan_open(scan->source->upper, job.path, O_PATH | O_DIRECTORY);
-    autoclose int base = job.base ? scan_open(scan->source->base, job.base, O_PATH | O_DIRECTORY) : -1;
+    autoclose int base = job.shown ? scan_open(scan->source->base, job.path, O_PATH | O_DIRECTORY) : -1;
     struct visit visit = { .scan = scan, .job = &job, .upper = upper, .base = base };
 
     if (upper >= 0)
@@ -549,5 +446,5 @@ int walk_at(struct scan *scan, const char *path, unsigned how)
     job_free(&job);
     if (result < 0 || !(how & CHANGES_BELOW))
         return result;
-    return walk_jobs(scan, collect_changes);
+    return walk_jobs(scan);
 }

@@ -8,7 +8,6 @@
 #include "changes/patch.h"
 #include "changes/review.h"
 #include "cli/changed.h"
-#include "cli/commands.h"
 #include "cli/commits.h"
 #include "cli/outcome.h"
 #include "cli/paint.h"
@@ -321,38 +320,30 @@ static void consent_free(struct consent *consent)
     free(consent->taken);
 }
 
-int cli_apply(const struct command *command, int argc, char **argv)
+int cli_apply(struct options *options, struct error *err)
 {
-    autooptions struct options options = OPTIONS_NONE;
     autochanged struct changed changed = CHANGED_NONE;
-    struct error err = { 0 };
     bool clean = false;
 
-    if (options_parse(command, argc, argv, &options, &err) < 0)
-        return say_error(&err);
-    if (options.run.help) {
-        say_help(command);
-        return 0;
-    }
-    if (changed_read(&options.words, &changed, &err) < 0)
-        return which_error(&err);
+    if (changed_read(&options->words, &changed, err) < 0)
+        return which_error(err);
 
     __attribute__((cleanup(consent_free))) struct consent consent = {
         .changed = &changed,
-        .options = &options.run,
+        .options = &options->run,
         .taken = memory_zero((changed.changes.len + 1) * sizeof *consent.taken)
     };
 
-    if (changed_paths(&changed, &options.run.exclude, 0, &consent.exclude, &err) < 0 ||
-        changed_paths(&changed, &options.run.autorun, 0, &consent.autorun, &err) < 0)
-        return say_error(&err);
+    if (changed_paths(&changed, &options->run.exclude, 0, &consent.exclude, err) < 0 ||
+        changed_paths(&changed, &options->run.autorun, 0, &consent.autorun, err) < 0)
+        return -1;
     changed_warn(&changed, &consent.exclude);
     changed_warn(&changed, &consent.autorun);
 
     clean = true;
-    int brought = options.run.only_commits ? 0 : bring_home(&consent, &clean, &err);
+    int brought = options->run.only_commits ? 0 : bring_home(&consent, &clean, err);
 
-    if (brought < 0 || (brought == 0 && commits_apply(&changed, &options.run, &clean, &err) < 0))
-        return say_error(&err);
+    if (brought < 0 || (brought == 0 && commits_apply(&changed, &options->run, &clean, err) < 0))
+        return -1;
     return brought == 0 && clean ? 0 : 1;
 }

@@ -2,9 +2,9 @@
 
 #include "cli/options.h"
 
-struct command;
+struct error;
 
 extern const struct option_row options_of_apply[];
 
 /* `cove apply`: brings what a sandbox changed home. */
-int cli_apply(const struct command *command, int argc, char **argv);
+int cli_apply(struct options *options, struct error *err);

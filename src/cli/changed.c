@@ -206,8 +206,7 @@ static char *normal_path(const char *directory, const char *word)
         }
         while (out.len && out.data[--out.len] != '/')
             continue;
-        text_add(&out, "");
-        out.data[out.len] = '\0';
+        text_cut(&out, out.len);
     }
     return text_steal(&out);
 }

@@ -1,5 +1,6 @@
 #include "cli/commands.h"
 
+#include "base/error.h"
 #include "spec/suggest.h"
 
 #include <string.h>
@@ -12,12 +13,15 @@ const struct command *command_find(const char *name)
     return NULL;
 }
 
-const char *command_suggest(const char *name)
+int command_unknown(const char *name, struct error *err)
 {
     struct suggest near = SUGGEST_NONE;
 
     for (size_t i = 0; i < commands_len; i++)
         if (!commands[i].hidden)
             suggest_offer(&near, name, commands[i].name);
-    return near.best;
+    error_set(err, ERROR_INVALID, "there is no command `%.60s`", name);
+    if (near.best)
+        return error_hint(err, "did you mean `cove %s`?", near.best);
+    return error_hint(err, "`cove help` lists them");
 }

@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct error;
+
 /* One command of the program.  Dispatch, help, man pages, reference and completion come from the
  * table of these; whoever adds a command adds a row. */
 struct command {
@@ -13,11 +15,12 @@ struct command {
     const char *usage;       /* what stands behind "cove NAME", such as "[OPTIONS] [--] [COMMAND [ARG...]]" */
     const char *description; /* paragraphs, an empty line between them; NULL: the summary is enough */
     const struct option_row *rows; /* its own options, ended by a row without a name; may be NULL */
+    const char *verb;              /* may stand before the options, and says nothing new; may be NULL */
     bool spec;                     /* takes the flags of the fields table too */
     bool hidden;                   /* not in help and completion */
 
-    /* argv[0] is the command's name.  Returns the exit code. */
-    int (*run)(const struct command *command, int argc, char **argv);
+    /* May take what it wants of the options.  Returns the exit code, or -1 with `err`: 125. */
+    int (*run)(struct options *options, struct error *err);
 };
 
 /* Defined beside main(). */
@@ -27,5 +30,5 @@ extern const size_t commands_len;
 /* NULL if there is none of this name. */
 const struct command *command_find(const char *name);
 
-/* The name of the command that was probably meant, or NULL. */
-const char *command_suggest(const char *name);
+/* That there is none of this name, and which one was probably meant; returns -1. */
+int command_unknown(const char *name, struct error *err);

@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/say.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -215,24 +214,14 @@ int completion_write(const char *shell, struct text *out, struct error *err)
     return error_set(err, ERROR_INVALID, "there is completion for bash, zsh and fish, not for `%.60s`", shell);
 }
 
-int completion_main(const struct command *command, int argc, char **argv)
+int completion_main(struct options *options, struct error *err)
 {
-    autooptions struct options options = OPTIONS_NONE;
     autotext struct text text = TEXT_NONE;
-    struct error err = { 0 };
 
-    if (options_parse(command, argc, argv, &options, &err) < 0)
-        return say_error(&err);
-    if (options.run.help) {
-        say_help(command);
-        return 0;
-    }
-    if (options.words.len != 1) {
-        error_set(&err, ERROR_INVALID, "cove completion needs one word: bash, zsh or fish");
-        return say_error(&err);
-    }
-    if (completion_write(options.words.items[0], &text, &err) < 0)
-        return say_error(&err);
+    if (options->words.len != 1)
+        return error_set(err, ERROR_INVALID, "cove completion needs one word: bash, zsh or fish");
+    if (completion_write(options->words.items[0], &text, err) < 0)
+        return -1;
     fputs(text_string(&text), stdout);
     return 0;
 }

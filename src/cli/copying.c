@@ -1,14 +1,13 @@
 #include "cli/copying.h"
 
-#include "base/array.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "box/private_copy.h"
 #include "cli/say.h"
 #include "cli/view.h"
+#include "keeper/held.h"
 
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -19,19 +18,6 @@ struct progress {
     uint64_t next;
     bool shown, watched;
 };
-
-bool copying_must_stop(void)
-{
-    static const int held[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
-    sigset_t waiting;
-
-    if (sigpending(&waiting) < 0)
-        return false;
-    for (size_t i = 0; i < ARRAY_LEN(held); i++)
-        if (sigismember(&waiting, held[i]) == 1)
-            return true;
-    return false;
-}
 
 static bool go_on(void *owner, uint64_t files, uint64_t bytes)
 {
@@ -47,7 +33,7 @@ static bool go_on(void *owner, uint64_t files, uint64_t bytes)
         progress->next = now + BEAT_US;
         progress->shown = true;
     }
-    return !copying_must_stop();
+    return !held_waits();
 }
 
 int copying_take(struct plan *plan, const char *state, const struct sandbox_dir *dir, struct error *err)

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <stdbool.h>
-
 struct error;
 struct plan;
 struct sandbox_dir;
@@ -10,6 +8,3 @@ struct sandbox_dir;
  * that takes long and somebody watches; ends with EINTR as soon as one of the signals that are held back
  * waits.  `notes` of what is left out go to stderr. */
 int copying_take(struct plan *plan, const char *state, const struct sandbox_dir *dir, struct error *err);
-
-/* Whether one of the signals that `cove run` holds back during a start waits for us. */
-bool copying_must_stop(void);

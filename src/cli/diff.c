@@ -1,6 +1,5 @@
 #include "cli/diff.h"
 
-#include "base/error.h"
 #include "base/linediff.h"
 #include "base/own.h"
 #include "base/text.h"
@@ -8,7 +7,6 @@
 #include "changes/patch.h"
 #include "changes/review.h"
 #include "cli/changed.h"
-#include "cli/commands.h"
 #include "cli/commits.h"
 #include "cli/paint.h"
 #include "cli/remark.h"
@@ -196,30 +194,22 @@ static void print(const struct changed *changed, const struct run_options *optio
         print_patch(changed, review);
 }
 
-int cli_diff(const struct command *command, int argc, char **argv)
+int cli_diff(struct options *options, struct error *err)
 {
-    autooptions struct options options = OPTIONS_NONE;
     autochanged struct changed changed = CHANGED_NONE;
     autoreview struct review review = REVIEW_NONE;
-    struct error err = { 0 };
 
-    if (options_parse(command, argc, argv, &options, &err) < 0)
-        return say_error(&err);
-    if (options.run.help) {
-        say_help(command);
-        return 0;
-    }
-    if (changed_read(&options.words, &changed, &err) < 0)
-        return which_error(&err);
+    if (changed_read(&options->words, &changed, err) < 0)
+        return which_error(err);
 
     struct patch_source source = { changed.upper, changed.base, true };
 
-    changed_review(&changed, options.run.ignored, &review);
-    if (options.run.json || paint_is_terminal(stdout))
+    changed_review(&changed, options->run.ignored, &review);
+    if (options->run.json || paint_is_terminal(stdout))
         review_digest(&source, &changed.changes, &review);
-    print(&changed, &options.run, &review);
-    if (!options.run.json && !options.run.name_only)
-        commits_print(&changed, review.elsewhere, options.run.stat ? "" : "# ");
+    print(&changed, &options->run, &review);
+    if (!options->run.json && !options->run.name_only)
+        commits_print(&changed, review.elsewhere, options->run.stat ? "" : "# ");
     if (fflush(stdout) != 0)
         return EXIT_OWN_ERROR;
     remark_summary(&changed.changes, &review);

@@ -2,9 +2,9 @@
 
 #include "cli/options.h"
 
-struct command;
+struct error;
 
 /* cove diff: what a sandbox changed in its workspace. */
 extern const struct option_row options_of_diff[];
 
-int cli_diff(const struct command *command, int argc, char **argv);
+int cli_diff(struct options *options, struct error *err);

@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/say.h"
 #include "spec/values.h"
 
 #include <stdio.h>
@@ -321,17 +320,13 @@ static int write_one(const char *what, const char *about, struct text *out, stru
     return 0;
 }
 
-int docs_main(const struct command *command, int argc, char **argv)
+int docs_main(struct options *options, struct error *err)
 {
-    autooptions struct options options = OPTIONS_NONE;
+    const struct strings *words = &options->words;
     autotext struct text text = TEXT_NONE;
-    struct error err = { 0 };
 
-    if (options_parse(command, argc, argv, &options, &err) < 0)
-        return say_error(&err);
-    if (write_one(options.words.len ? options.words.items[0] : "",
-                  options.words.len > 1 ? options.words.items[1] : NULL, &text, &err) < 0)
-        return say_error(&err);
+    if (write_one(words->len ? words->items[0] : "", words->len > 1 ? words->items[1] : NULL, &text, err) < 0)
+        return -1;
     fputs(text_string(&text), stdout);
     return 0;
 }

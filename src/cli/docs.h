@@ -1,6 +1,8 @@
 #pragma once
 
 struct command;
+struct error;
+struct options;
 struct text;
 
 /* Man pages in scdoc's language: cove(1) if `command` is NULL, else cove-NAME(1). */
@@ -14,4 +16,4 @@ void docs_reference(struct text *out);
 
 /* The hidden `cove docs reference | man [COMMAND] | man-policy | commands`, which writes what
  * stands in docs/ (tools/gen-docs); with the signature of command.run. */
-int docs_main(const struct command *command, int argc, char **argv);
+int docs_main(struct options *options, struct error *err);

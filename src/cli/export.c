@@ -1,9 +1,6 @@
 #include "cli/export.h"
 
-#include "base/error.h"
 #include "cli/changed.h"
-#include "cli/commands.h"
-#include "cli/say.h"
 
 #include <stddef.h>
 
@@ -18,22 +15,14 @@ const struct option_row options_of_export[] = {
     { NULL },
 };
 
-int cli_export(const struct command *command, int argc, char **argv)
+int cli_export(struct options *options, struct error *err)
 {
-    autooptions struct options options = OPTIONS_NONE;
     autochanged struct changed changed = CHANGED_NONE;
-    struct error err = { 0 };
 
-    if (options_parse(command, argc, argv, &options, &err) < 0)
-        return say_error(&err);
-    if (options.run.help) {
-        say_help(command);
-        return 0;
-    }
-    if (changed_read(&options.words, &changed, &err) < 0)
-        return which_error(&err);
+    if (changed_read(&options->words, &changed, err) < 0)
+        return which_error(err);
 
-    int result = (options.run.patch ? export_patch : export_tar)(&changed, &options.run, &err);
+    int result = (options->run.patch ? export_patch : export_tar)(&changed, &options->run, err);
 
-    return result < 0 ? which_error(&err) : result;
+    return result < 0 ? which_error(err) : result;
 }

@@ -3,13 +3,12 @@
 #include "cli/options.h"
 
 struct changed;
-struct command;
 struct error;
 
 extern const struct option_row options_of_export[];
 
 /* `cove export`: what a sandbox made, as files to pass on. */
-int cli_export(const struct command *command, int argc, char **argv);
+int cli_export(struct options *options, struct error *err);
 
 /* export_tar.c: 0 if the archive was written, 1 if something cannot be part of it and was named. */
 int export_tar(const struct changed *changed, const struct run_options *options, struct error *err);

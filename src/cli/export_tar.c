@@ -9,7 +9,6 @@
 #include "cli/changed.h"
 #include "cli/export.h"
 #include "cli/options.h"
-#include "cli/say.h"
 #include "git/own.h"
 #include "sys/sys.h"
 

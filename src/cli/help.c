@@ -1,9 +1,7 @@
 #include "cli/help.h"
 
-#include "base/error.h"
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/say.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -95,24 +93,14 @@ void help_command(const struct command *command, struct text *out)
         add_option(out, &option);
 }
 
-int help_main(const struct command *command, int argc, char **argv)
+int help_main(struct options *options, struct error *err)
 {
-    autooptions struct options options = OPTIONS_NONE;
+    const char *name = options->words.len ? options->words.items[0] : NULL;
+    const struct command *about = name ? command_find(name) : NULL;
     autotext struct text text = TEXT_NONE;
-    const struct command *about = NULL;
-    struct error err = { 0 };
 
-    if (options_parse(command, argc, argv, &options, &err) < 0)
-        return say_error(&err);
-    if (options.run.help)
-        about = command;
-    if (options.words.len && !(about = command_find(options.words.items[0]))) {
-        const char *meant = command_suggest(options.words.items[0]);
-
-        error_set(&err, ERROR_INVALID, "there is no command `%.60s`", options.words.items[0]);
-        error_hint(&err, meant ? "did you mean `%s`?" : "`cove help` lists them%s", meant ? meant : "");
-        return say_error(&err);
-    }
+    if (name && !about)
+        return command_unknown(name, err);
     if (about)
         help_command(about, &text);
     else

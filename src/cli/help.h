@@ -3,6 +3,8 @@
 #include "cli/docs.h"
 
 struct command;
+struct error;
+struct options;
 struct text;
 
 /* `cove help`: what the program is and its commands. */
@@ -12,4 +14,4 @@ void help_program(struct text *out);
 void help_command(const struct command *command, struct text *out);
 
 /* `cove help [COMMAND]`, with the signature of command.run. */
-int help_main(const struct command *command, int argc, char **argv);
+int help_main(struct options *options, struct error *err);

@@ -2,7 +2,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "cli/commands.h"
 #include "cli/say.h"
 #include "cli/table.h"
 #include "cli/view.h"
@@ -79,7 +78,7 @@ static void warn_of_broken(const struct kept_list *list)
             say_warning("%s", list->items[i].problem.text);
 }
 
-static int ls(const struct options *options, struct error *err)
+int cli_ls(struct options *options, struct error *err)
 {
     autowhich struct which which = WHICH_NONE;
     autotext struct text text = TEXT_NONE;
@@ -98,18 +97,4 @@ static int ls(const struct options *options, struct error *err)
     if (!options->run.json && !options->run.quiet)
         warn_of_broken(&which.all);
     return 0;
-}
-
-int cli_ls(const struct command *command, int argc, char **argv)
-{
-    autooptions struct options options = OPTIONS_NONE;
-    struct error err = { 0 };
-
-    if (options_parse(command, argc, argv, &options, &err) < 0)
-        return say_error(&err);
-    if (options.run.help) {
-        say_help(command);
-        return 0;
-    }
-    return ls(&options, &err) < 0 ? say_error(&err) : 0;
 }

@@ -2,9 +2,9 @@
 
 #include "cli/options.h"
 
-struct command;
+struct error;
 
 extern const struct option_row options_of_ls[];
 
 /* `cove ls`: the sandboxes that are there. */
-int cli_ls(const struct command *command, int argc, char **argv);
+int cli_ls(struct options *options, struct error *err);

@@ -129,6 +129,7 @@ const struct command commands[] = {
       .summary = "show which policy holds here, and who said so",
       .usage = "show [OPTIONS]",
       .rows = options_of_policy,
+      .verb = "show",
       .spec = true,
       .run = cli_policy },
     { .name = "completion",
@@ -149,17 +150,17 @@ const struct command commands[] = {
 };
 const size_t commands_len = ARRAY_LEN(commands);
 
-static int unknown(const char *name)
+static int dispatch(const struct command *command, int argc, char **argv, struct error *err)
 {
-    const char *meant = command_suggest(name);
-    struct error err;
+    autooptions struct options options = OPTIONS_NONE;
+    bool verb = command->verb && argc > 1 && strcmp(argv[1], command->verb) == 0;
 
-    error_set(&err, ERROR_INVALID, "there is no command `%s`", name);
-    if (meant)
-        error_hint(&err, "did you mean `cove %s`?", meant);
-    else
-        error_hint(&err, "`cove help` lists them");
-    return say_error(&err);
+    if (options_parse(command, argc - verb, argv + verb, &options, err) < 0)
+        return -1;
+    if (!options.run.help)
+        return command->run(&options, err);
+    say_help(command);
+    return 0;
 }
 
 int main(int argc, char **argv)
@@ -168,7 +169,7 @@ int main(int argc, char **argv)
                                                 { "-h", "help" },
                                                 { "--version", "version" } };
     const char *name = argc > 1 ? argv[1] : "help";
-    struct error err;
+    struct error err = { 0 };
 
     signal(SIGCHLD, SIG_DFL); /* whoever ignores it reaps children that we wait for */
     if (keeper_stdio_guard(&err) < 0)
@@ -178,8 +179,8 @@ int main(int argc, char **argv)
             name = spellings[i][1];
 
     const struct command *command = command_find(name);
-    if (!command)
-        return unknown(name);
-    return argc > 1 ? command->run(command, argc - 1, argv + 1)
-                    : command->run(command, 1, (char *[]){ argv[0], NULL });
+    int code =
+        command ? dispatch(command, argc - (argc > 1), argv + (argc > 1), &err) : command_unknown(name, &err);
+
+    return code < 0 ? say_error(&err) : code;
 }

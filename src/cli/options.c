@@ -43,6 +43,14 @@ void options_free(struct options *options)
     *options = OPTIONS_NONE;
 }
 
+struct options options_take(struct options *options)
+{
+    struct options taken = *options;
+
+    *options = OPTIONS_NONE;
+    return taken;
+}
+
 /* The tables as one */
 
 static struct option of_row(const struct option_row *row)

@@ -8,9 +8,7 @@
  *     char *owner_file = NULL;
  *     struct spec_sources sources;
  *
- *     if (options_parse(command, argc, argv, &options, err) < 0)    exit code 125
- *         ...
- *     if (options.run.help)                                         help_command(command, &text)
+ *     if (options_parse(command, argc, argv, &options, err) < 0)    main() has done this
  *         ...
  *     spec_sources_usual(&sources, host.home, host.cwd, host.uid, host.environ, &owner_file);
  *     if (spec_read(&options.spec, &sources, &spec, &origins, err) < 0)
@@ -94,6 +92,9 @@ struct options {
 #define autooptions __attribute__((cleanup(options_free)))
 
 void options_free(struct options *options);
+
+/* All of them, for a new owner. */
+struct options options_take(struct options *options);
 
 /* argv[0] is the command's name and is skipped.  Strings in `out` point into argv. */
 int options_parse(const struct command *command, int argc, char **argv, struct options *out, struct error *err);

@@ -4,7 +4,6 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/context.h"
-#include "cli/say.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -31,29 +30,16 @@ static int show(struct context *context, struct error *err)
     return 0;
 }
 
-static int policy(const struct command *command, int argc, char **argv, struct context *context,
-                  struct error *err)
-{
-    /* The verb stands first, so that options keep their place behind it. */
-    bool verb = argc > 1 && strcmp(argv[1], "show") == 0;
-
-    if (options_parse(command, argc - verb, argv + verb, &context->options, err) < 0)
-        return -1;
-    if (context->options.run.help) {
-        say_help(command);
-        return 0;
-    }
-    if (context->options.words.len)
-        return error_set(err, ERROR_INVALID, "`cove policy` has the verb `show` only");
-    return show(context, err);
-}
-
-int cli_policy(const struct command *command, int argc, char **argv)
+int cli_policy(struct options *options, struct error *err)
 {
     struct context context = CONTEXT_NONE;
-    struct error err;
-    int code = policy(command, argc, argv, &context, &err) < 0 ? say_error(&err) : 0;
+
+    if (options->words.len)
+        return error_set(err, ERROR_INVALID, "`cove policy` has the verb `show` only");
+    context.options = options_take(options);
+
+    int result = show(&context, err);
 
     context_free(&context);
-    return code;
+    return result;
 }

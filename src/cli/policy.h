@@ -2,9 +2,9 @@
 
 #include "cli/options.h"
 
-struct command;
+struct error;
 
 extern const struct option_row options_of_policy[];
 
 /* `cove policy show [OPTIONS]`: what holds for a run with these options, and which layer said it. */
-int cli_policy(const struct command *command, int argc, char **argv);
+int cli_policy(struct options *options, struct error *err);

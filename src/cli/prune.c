@@ -2,7 +2,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "cli/commands.h"
 #include "cli/say.h"
 #include "cli/table.h"
 #include "cli/view.h"
@@ -93,7 +92,7 @@ static int read_older(const struct run_options *options, uint64_t *millis, struc
     return error_set(err, ERROR_INVALID, "--older %.100s: %s", older, text_string(&why));
 }
 
-static int prune(const struct options *options, struct error *err)
+int cli_prune(struct options *options, struct error *err)
 {
     autowhich struct which which = WHICH_NONE;
     struct pruning pruning = { .options = &options->run, .table = { .columns = 5 } };
@@ -112,21 +111,4 @@ static int prune(const struct options *options, struct error *err)
     print(&pruning);
     table_free(&pruning.table);
     return code;
-}
-
-int cli_prune(const struct command *command, int argc, char **argv)
-{
-    autooptions struct options options = OPTIONS_NONE;
-    struct error err = { 0 };
-
-    if (options_parse(command, argc, argv, &options, &err) < 0)
-        return say_error(&err);
-    if (options.run.help) {
-        say_help(command);
-        return 0;
-    }
-
-    int code = prune(&options, &err);
-
-    return code < 0 ? say_error(&err) : code;
 }

@@ -2,9 +2,9 @@
 
 #include "cli/options.h"
 
-struct command;
+struct error;
 
 extern const struct option_row options_of_prune[];
 
 /* `cove prune`: removes the sandboxes that nobody came back to. */
-int cli_prune(const struct command *command, int argc, char **argv);
+int cli_prune(struct options *options, struct error *err);

@@ -1,8 +1,6 @@
 #include "cli/rm.h"
 
 #include "base/error.h"
-#include "cli/commands.h"
-#include "cli/say.h"
 #include "cli/which.h"
 
 #include <stddef.h>
@@ -32,25 +30,16 @@ static int remove_one(const char *word, bool force, struct error *err)
     return 0;
 }
 
-int cli_rm(const struct command *command, int argc, char **argv)
+int cli_rm(struct options *options, struct error *err)
 {
-    autooptions struct options options = OPTIONS_NONE;
-    struct error err = { 0 };
     int worst = 0;
 
-    if (options_parse(command, argc, argv, &options, &err) < 0)
-        return say_error(&err);
-    if (options.run.help) {
-        say_help(command);
-        return 0;
+    if (!options->words.len) {
+        error_set(err, ERROR_INVALID, "`cove rm` needs a sandbox: cove rm ID...");
+        return error_hint(err, "`cove ls` lists them");
     }
-    if (!options.words.len) {
-        error_set(&err, ERROR_INVALID, "`cove rm` needs a sandbox: cove rm ID...");
-        error_hint(&err, "`cove ls` lists them");
-        return say_error(&err);
-    }
-    for (size_t i = 0; i < options.words.len; i++) {
-        int code = remove_one(options.words.items[i], options.run.force, &err) < 0 ? which_error(&err) : 0;
+    for (size_t i = 0; i < options->words.len; i++) {
+        int code = remove_one(options->words.items[i], options->run.force, err) < 0 ? which_error(err) : 0;
 
         worst = code > worst ? code : worst;
     }

@@ -2,9 +2,9 @@
 
 #include "cli/options.h"
 
-struct command;
+struct error;
 
 extern const struct option_row options_of_rm[];
 
 /* `cove rm ID...`: removes sandboxes with what they changed. */
-int cli_rm(const struct command *command, int argc, char **argv);
+int cli_rm(struct options *options, struct error *err);

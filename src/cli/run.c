@@ -18,6 +18,7 @@
 #include "init/protocol.h"
 #include "keeper/explain.h"
 #include "keeper/guard.h"
+#include "keeper/held.h"
 #include "keeper/keep.h"
 #include "keeper/keeper.h"
 #include "keeper/live.h"
@@ -186,18 +187,6 @@ static void end_unguarded(struct run *run)
     (void)store_remove(&run->dir, &ignored);
 }
 
-/* A signal that comes before the keeper listens waits for it. */
-void run_hold_signals(sigset_t *old)
-{
-    static const int held[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
-    sigset_t set;
-
-    sigemptyset(&set);
-    for (size_t i = 0; i < ARRAY_LEN(held); i++)
-        sigaddset(&set, held[i]);
-    sigprocmask(SIG_BLOCK, &set, old);
-}
-
 static int start_once(struct run *run, struct error *err)
 {
     const struct host *host = &run->context.host;
@@ -288,7 +277,7 @@ static int contain(struct run *run, struct error *err)
 {
     sigset_t old;
 
-    run_hold_signals(&old);
+    held_begin(&old);
     clock_gettime(CLOCK_REALTIME, &run->started);
     if (start_box(run, err) < 0 || begin_record(run, err) < 0) {
         sigprocmask(SIG_SETMASK, &old, NULL); /* one that came meanwhile ends us, as it would have */
@@ -428,16 +417,9 @@ static int only_tell(struct run *run, struct error *err)
     return 0;
 }
 
-static int run_command(struct run *run, const struct command *command, int argc, char **argv, struct error *err)
+static int run_command(struct run *run, struct error *err)
 {
     const struct run_options *options = &run->context.options.run;
-
-    if (options_parse(command, argc, argv, &run->context.options, err) < 0)
-        return -1;
-    if (options->help) {
-        say_help(command);
-        return 0;
-    }
     struct keep_about subject = about(run);
 
     if (keep_check(&subject, err) < 0)
@@ -472,7 +454,9 @@ static void run_init(struct run *run)
 
 static int run_words(struct run *run, const struct strings *words, struct error *err)
 {
-    return run_command(run, command_find("run"), (int)words->len, words->items, err);
+    if (options_parse(command_find("run"), (int)words->len, words->items, &run->context.options, err) < 0)
+        return -1;
+    return run_command(run, err);
 }
 
 int run_on(const struct run_on *wish, int *code, struct error *err)
@@ -505,14 +489,14 @@ int run_on(const struct run_on *wish, int *code, struct error *err)
 
 /* A run that ended may still have something to say: why its command was not started, or that its
  * output was lost. */
-int cli_run(const struct command *command, int argc, char **argv)
+int cli_run(struct options *options, struct error *err)
 {
-    struct error err = { 0 };
     struct run run;
 
     run_init(&run);
+    run.context.options = options_take(options);
 
-    int code = run_command(&run, command, argc, argv, &err) < 0 ? say_error(&err) : run.result.exit_code;
+    int code = run_command(&run, err) < 0 ? say_error(err) : run.result.exit_code;
 
     if (run.ran && run.result.error.kind != ERROR_NONE)
         say_error(&run.result.error);

@@ -1,12 +1,10 @@
 #pragma once
 
-#include <signal.h>
-
-struct command;
 struct error;
+struct options;
 struct plan;
 
-int cli_run(const struct command *command, int argc, char **argv);
+int cli_run(struct options *options, struct error *err);
 
 /* A run for ourselves: `sh -c COMMAND` as `cove run --rm` in that workspace would run it, under the same
  * policy, without input.  But in the place of the workspace it sees `tree`, a copy of ours, copy on write. */
@@ -19,10 +17,6 @@ struct run_on {
 
 /* -1 if it could not be run; else its exit code as `cove run` gives it.  Signals are held by the caller. */
 int run_on(const struct run_on *wish, int *code, struct error *err);
-
-/* Holds back what would end us until the old mask is set again: nobody may die between making a directory
- * and having somebody who removes it. */
-void run_hold_signals(sigset_t *old);
 
 #ifdef COVE_UNSAFE
 /* Test builds only: leaves out the guards that $COVE_UNSAFE_WITHOUT names, comma-separated, to

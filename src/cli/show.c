@@ -4,8 +4,6 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "base/text.h"
-#include "cli/commands.h"
-#include "cli/say.h"
 #include "cli/view.h"
 #include "cli/which.h"
 #include "spec/node.h"
@@ -112,7 +110,7 @@ static void show_json(const struct kept *kept, const struct view *view, struct t
     text_add(out, "\n");
 }
 
-static int show(const struct options *options, struct error *err)
+int cli_show(struct options *options, struct error *err)
 {
     autowhich struct which which = WHICH_NONE;
     autotext struct text text = TEXT_NONE;
@@ -126,7 +124,7 @@ static int show(const struct options *options, struct error *err)
     const struct kept *kept = which_sandbox(&which, options->words.len ? options->words.items[0] : NULL, err);
 
     if (!kept)
-        return -1;
+        return which_error(err);
     view_read(&which.all, kept, true, &view);
     if (options->run.json)
         show_json(kept, &view, &text);
@@ -134,18 +132,4 @@ static int show(const struct options *options, struct error *err)
         show_text(&which, kept, &view, &text);
     fputs(text_string(&text), stdout);
     return 0;
-}
-
-int cli_show(const struct command *command, int argc, char **argv)
-{
-    autooptions struct options options = OPTIONS_NONE;
-    struct error err = { 0 };
-
-    if (options_parse(command, argc, argv, &options, &err) < 0)
-        return say_error(&err);
-    if (options.run.help) {
-        say_help(command);
-        return 0;
-    }
-    return show(&options, &err) < 0 ? which_error(&err) : 0;
 }

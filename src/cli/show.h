@@ -2,9 +2,9 @@
 
 #include "cli/options.h"
 
-struct command;
+struct error;
 
 extern const struct option_row options_of_show[];
 
 /* `cove show [ID]`: all that is known of one sandbox. */
-int cli_show(const struct command *command, int argc, char **argv);
+int cli_show(struct options *options, struct error *err);

@@ -82,12 +82,6 @@ static const struct step *step_through(const struct plan *plan)
     return NULL;
 }
 
-static int open_beneath(int dir, const char *path)
-{
-    return sys_openat2(dir, path, O_RDONLY | O_DIRECTORY,
-                       RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
-}
-
 /* The directory of the layer in which `path` is to lie, with the modes that those of the tree have: else
  * they would look changed. */
 static int make_directories(int tree, int layer, const char *path)
@@ -156,7 +150,7 @@ static int set_aside(int tree, int layer, const char *path, struct error *err)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     autofree char *above = slash ? text_format("%.*s", (int)(slash - path), path) : text_copy(".");
-    autoclose int from = open_beneath(tree, above), to = -1;
+    autoclose int from = sys_open_beneath(tree, above, O_RDONLY | O_DIRECTORY), to = -1;
 
     if (from < 0)
         return error_sys(err, "open %.200s", above);

@@ -7,8 +7,8 @@
 #include "changes/digest.h"
 #include "changes/fingerprint.h"
 #include "cli/changed.h"
-#include "cli/copying.h"
 #include "cli/run.h"
+#include "keeper/held.h"
 #include "store/copytree.h"
 #include "store/store.h"
 
@@ -24,7 +24,7 @@
 static bool go_on(void *owner, uint64_t files, uint64_t bytes)
 {
     (void)owner, (void)files, (void)bytes;
-    return !copying_must_stop();
+    return !held_waits();
 }
 
 /* What was hidden from the sandbox stays hidden from the command too. */
@@ -134,7 +134,7 @@ int verifying_run(const struct verifying *verifying, struct apply_result *result
     struct error ignored;
     sigset_t old;
 
-    run_hold_signals(&old);
+    held_begin(&old);
 
     int result = store_create(state, &dir, err);
 

@@ -1,9 +1,5 @@
 #include "cli/version.h"
 
-#include "base/error.h"
-#include "cli/commands.h"
-#include "cli/say.h"
-
 #include <stddef.h>
 #include <stdio.h>
 
@@ -18,16 +14,10 @@ const struct option_row options_of_version[] = {
     { .name = NULL },
 };
 
-int cli_version(const struct command *command, int argc, char **argv)
+int cli_version(struct options *options, struct error *err)
 {
-    autooptions struct options options = OPTIONS_NONE;
-    struct error err;
-
-    if (options_parse(command, argc, argv, &options, &err) < 0)
-        return say_error(&err);
-    if (options.run.help)
-        say_help(command);
-    else if (options.run.json)
+    (void)err;
+    if (options->run.json)
         printf("{\"version\":\"%s\",\"build\":\"%s\"}\n", COVE_VERSION, build);
     else
         printf("cove %s (%s)\n", COVE_VERSION, build);

@@ -2,7 +2,7 @@
 
 #include "cli/options.h"
 
-struct command;
+struct error;
 
 extern const struct option_row options_of_version[];
-int cli_version(const struct command *command, int argc, char **argv);
+int cli_version(struct options *options, struct error *err);

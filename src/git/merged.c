@@ -27,15 +27,13 @@ enum said { SAYS_NOTHING, SAYS_GONE, SAYS_DIRECTORY, SAYS_ALL };
 
 static enum said ask_upper(const struct merged *dir, const char *name)
 {
-    autotext struct text ignored = TEXT_NONE;
     struct stat status;
 
     if (dir->upper < 0 || fstatat(dir->upper, name, &status, AT_SYMLINK_NOFOLLOW) < 0)
         return SAYS_NOTHING;
     if (mark_is_whiteout(dir->marks, dir->upper, name, &status))
         return SAYS_GONE;
-    if (!S_ISDIR(status.st_mode) || mark_is_opaque(dir->marks, dir->upper, name) ||
-        mark_redirect(dir->marks, dir->upper, name, "", &ignored))
+    if (!S_ISDIR(status.st_mode) || mark_is_opaque(dir->marks, dir->upper, name))
         return SAYS_ALL;
     return SAYS_DIRECTORY;
 }

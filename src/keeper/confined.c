@@ -1,6 +1,5 @@
 #include "keeper/confined.h"
 
-#include "base/array.h"
 #include "base/error.h"
 #include "base/own.h"
 #include "base/text.h"
@@ -9,6 +8,7 @@
 #include "box/place.h"
 #include "box/plan.h"
 #include "box/workspace.h"
+#include "keeper/held.h"
 #include "keeper/keeper.h"
 #include "store/store.h"
 
@@ -157,18 +157,6 @@ static int stay(struct room *room, const struct host *host, const struct confine
     return kept;
 }
 
-/* Whoever wants us to end waits until the keeper listens, or until the directory is gone. */
-static void hold_signals(sigset_t *old)
-{
-    static const int held[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
-    sigset_t set;
-
-    sigemptyset(&set);
-    for (size_t i = 0; i < ARRAY_LEN(held); i++)
-        sigaddset(&set, held[i]);
-    sigprocmask(SIG_BLOCK, &set, old);
-}
-
 int confined_run(const struct host *host, const struct confined *what, struct result *result, struct error *err)
 {
     struct room room = { .dir = SANDBOX_DIR_NONE, .box = BOX_NONE };
@@ -176,7 +164,7 @@ int confined_run(const struct host *host, const struct confined *what, struct re
     sigset_t old;
 
     *result = (struct result){ .exit_code = EXIT_OUR_ERROR };
-    hold_signals(&old);
+    held_begin(&old);
     if (done == 0)
         done = enter(&room, host, err);
     if (done == 0)

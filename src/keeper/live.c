@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "box/plan.h"
 #include "keeper/apart.h"
+#include "keeper/held.h"
 #include "keeper/live_report.h"
 #include "store/store.h"
 #include "sys/sys.h"
@@ -160,15 +161,6 @@ int live_start(const struct plan *plan, int dir, struct timespec since, struct l
     return start_child(&sides, prints, out, err) < 0 ? error_while(err, "start bringing changes home") : 0;
 }
 
-static bool is_interrupted(void)
-{
-    sigset_t waiting;
-
-    sigpending(&waiting);
-    return sigismember(&waiting, SIGINT) || sigismember(&waiting, SIGTERM) || sigismember(&waiting, SIGHUP) ||
-           sigismember(&waiting, SIGQUIT);
-}
-
 /* The child closes its end when it dies. */
 static void wait_for_end(struct live *live)
 {
@@ -177,7 +169,7 @@ static void wait_for_end(struct live *live)
     int after = 0;
 
     while (poll(&polled, 1, LOOK_MS) <= 0) {
-        if (!after && !is_interrupted())
+        if (!after && !held_waits())
             continue;
         shutdown(live->control, SHUT_WR);
         after += LOOK_MS;

@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -41,8 +40,7 @@ struct batch {
 
 static int open_at(int root, const char *path)
 {
-    return sys_openat2(root, path, O_PATH | O_NOFOLLOW | O_CLOEXEC,
-                       RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+    return sys_open_beneath(root, path, O_PATH);
 }
 
 /* Nothing there: a mark of zero. */

@@ -10,15 +10,8 @@
 #include "sys/sys.h"
 
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <string.h>
 #include <unistd.h>
-
-static int open_beneath(int root, const char *path, uint64_t flags)
-{
-    return sys_openat2(root, path, flags | O_NOFOLLOW | O_CLOEXEC,
-                       RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
-}
 
 /* --- the class --- */
 
@@ -70,7 +63,7 @@ static bool completes_repository(const struct live_sides *sides, const char *pat
     const char *names[CLASSIFY_TELLING + 1];
     autofree char *around = name > path ? text_format("%.*s", (int)(name - path - 1), path) : text_copy(".");
     autofree char *own = text_format("%.*s", (int)strcspn(name, "/"), name);
-    autoclose int dir = open_beneath(sides->base, around, O_PATH | O_DIRECTORY);
+    autoclose int dir = sys_open_beneath(sides->base, around, O_PATH | O_DIRECTORY);
     size_t count = 0;
     struct stat ignored;
 
@@ -128,7 +121,7 @@ bool judge_is_owners(const struct live_sides *sides, const struct known *known, 
         return true;
     if (change->old.type == SIDE_NONE) /* removed, if there was something */
         return known && known->based;
-    there = open_beneath(sides->base, change->path, O_PATH);
+    there = sys_open_beneath(sides->base, change->path, O_PATH);
     if (there < 0 || fstat(there, &status) < 0)
         return true;
     if (S_ISDIR(status.st_mode)) /* what is in it speaks for itself */

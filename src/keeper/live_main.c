@@ -21,7 +21,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -219,9 +218,7 @@ static bool around_next_dir(struct work *work)
     around->left.items[around->left.len] = NULL;
     watch_add(&work->watch, around->dir);
 
-    int dir = sys_openat2(work->bring.sides.upper, *around->dir ? around->dir : ".",
-                          O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
-                          RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+    int dir = sys_open_beneath(work->bring.sides.upper, around->dir, O_RDONLY | O_DIRECTORY);
 
     around->names = dir < 0 ? NULL : fdopendir(dir);
     return true;
@@ -230,15 +227,13 @@ static bool around_next_dir(struct work *work)
 static bool around_name(struct work *work)
 {
     struct around *around = &work->around;
-    const struct dirent *entry = readdir(around->names);
+    const struct dirent *entry = sys_next_entry(around->names);
 
     if (!entry) {
         closedir(around->names);
         around->names = NULL;
         return true;
     }
-    if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-        return true;
 
     autofree char *path =
         *around->dir ? text_format("%s/%s", around->dir, entry->d_name) : text_copy(entry->d_name);

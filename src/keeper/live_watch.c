@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/openat2.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
@@ -24,8 +23,7 @@ enum {
 
 static int open_dir(const struct watch *watch, const char *path)
 {
-    return sys_openat2(watch->upper, *path ? path : ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
-                       RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+    return sys_open_beneath(watch->upper, path, O_RDONLY | O_DIRECTORY);
 }
 
 /* Where the directory with this number is, or belongs. */
@@ -91,9 +89,8 @@ static bool watch_dir(struct watch *watch, int dir, const char *path)
 
 static void push_below(struct strings *left, DIR *names, const char *path)
 {
-    for (const struct dirent *entry; left->len < DIRS_MAX && (entry = readdir(names));)
-        if ((entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN) && strcmp(entry->d_name, ".") != 0 &&
-            strcmp(entry->d_name, "..") != 0)
+    for (const struct dirent *entry; left->len < DIRS_MAX && (entry = sys_next_entry(names));)
+        if (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN)
             strings_take(left, *path ? text_format("%s/%s", path, entry->d_name) : text_copy(entry->d_name));
 }
 

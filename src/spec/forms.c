@@ -52,8 +52,7 @@ static char *clean_path(const char *path)
         if (len == 2 && memcmp(path, "..", 2) == 0) {
             while (out.len && out.data[--out.len] != '/')
                 ;
-            if (out.data)
-                out.data[out.len] = '\0';
+            text_cut(&out, out.len);
         } else if (len && !(len == 1 && *path == '.')) {
             text_add(&out, "/");
             text_add_bytes(&out, path, len);
@@ -102,12 +101,25 @@ bool form_image(const struct form_context *context, const char *in, char **out, 
     return form_path(context, in, out, why);
 }
 
+static bool has_open_set(const char *pattern)
+{
+    for (const char *at = pattern; *at; at++) {
+        if (*at == '\\' && at[1])
+            at++;
+        else if (*at == '[' && !(at = strchr(at, ']')))
+            return true;
+    }
+    return false;
+}
+
 bool form_pattern(const struct form_context *context, const char *in, char **out, struct text *why)
 {
     const char *at = in;
 
     if (!*in)
         return refuse(why, "must not be empty");
+    if (has_open_set(in))
+        return refuse(why, "has a [ without a ]; for a name that has one write \\[");
     while (*at) {
         size_t len = strcspn(at, "/");
 

@@ -306,12 +306,6 @@ static int copy_one(struct copier *copier, struct entry *entry)
     }
 }
 
-static const struct dirent *next_entry(DIR *entries)
-{
-    errno = 0;
-    return readdir(entries);
-}
-
 /* Owns `from`. */
 static int copy_entries(struct copier *copier, int from, int to)
 {
@@ -323,16 +317,13 @@ static int copy_entries(struct copier *copier, int from, int to)
         close(from);
         return failed(copier, "read");
     }
-    for (const struct dirent *found; result == 0 && (found = next_entry(entries));) {
+    for (const struct dirent *found; result == 0 && (found = sys_next_entry(entries));) {
         struct entry entry = { from, to, found->d_name, { 0 } };
 
-        if (strcmp(found->d_name, ".") == 0 || strcmp(found->d_name, "..") == 0)
-            continue;
         text_add(&copier->path, before ? "/" : "");
         text_add(&copier->path, found->d_name);
         result = copy_one(copier, &entry);
-        copier->path.len = before;
-        copier->path.data[before] = '\0';
+        text_cut(&copier->path, before);
         errno = 0;
     }
     return result == 0 && errno ? failed(copier, "read") : result;

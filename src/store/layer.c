@@ -7,7 +7,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
@@ -17,8 +16,7 @@ enum { DEPTH_MAX = 64 };
 
 static int open_below(int dir, const char *name)
 {
-    return sys_openat2(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK,
-                       RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+    return sys_open_beneath(dir, name, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
 }
 
 /* A stream of its own on `fd`, which stays as it is. */
@@ -30,11 +28,6 @@ static DIR *list(int fd)
     if (entries)
         (void)steal_fd(&again);
     return entries;
-}
-
-static bool is_dots(const char *name)
-{
-    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
 /* The marks of a directory that hides the one below it, or stands for one of another name. */
@@ -63,20 +56,13 @@ static bool holds_copies_only(int upper, int base, unsigned depth)
 
     if (!entries)
         return false;
-    for (;;) {
-        errno = 0;
-        struct dirent *entry = readdir(entries);
-
-        if (!entry)
-            return errno == 0;
-        if (is_dots(entry->d_name))
-            continue;
-
+    for (const struct dirent *entry; (entry = sys_next_entry(entries));) {
         autoclose int above = open_below(upper, entry->d_name), below = open_below(base, entry->d_name);
 
         if (above < 0 || below < 0 || !is_copy(above, below) || !holds_copies_only(above, below, depth + 1))
             return false;
     }
+    return errno == 0;
 }
 
 bool layer_is_untouched(int upper, int base)
@@ -89,10 +75,10 @@ static uint64_t space_below(int dir, unsigned depth)
     autoclosedir DIR *entries = depth < DEPTH_MAX ? list(dir) : NULL;
     uint64_t sum = 0;
 
-    for (struct dirent *entry; entries && (entry = readdir(entries));) {
+    for (const struct dirent *entry; entries && (entry = sys_next_entry(entries));) {
         struct stat status;
 
-        if (is_dots(entry->d_name) || fstatat(dir, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) < 0)
+        if (fstatat(dir, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) < 0)
             continue;
         sum += (uint64_t)status.st_blocks * 512;
         if (!S_ISDIR(status.st_mode))

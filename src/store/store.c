@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "base/text.h"
+#include "sys/sys.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -204,9 +205,8 @@ static int empty_directory(struct removal *removal, int fd, unsigned depth)
         close(fd);
         return -1;
     }
-    for (struct dirent *entry; (entry = readdir(entries));)
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
-            remove_entry(removal, fd, entry->d_name, depth) < 0)
+    for (const struct dirent *entry; (entry = sys_next_entry(entries));)
+        if (remove_entry(removal, fd, entry->d_name, depth) < 0)
             result = -1;
     return result;
 }
@@ -393,9 +393,8 @@ void store_tidy(int dir)
     autoclosedir DIR *entries = list(dir);
     struct error ignored;
 
-    for (struct dirent *entry; entries && (entry = readdir(entries));)
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
-            strcmp(entry->d_name, STORE_RECORD) != 0 && strcmp(entry->d_name, STORE_PRINTS) != 0 &&
+    for (const struct dirent *entry; entries && (entry = sys_next_entry(entries));)
+        if (strcmp(entry->d_name, STORE_RECORD) != 0 && strcmp(entry->d_name, STORE_PRINTS) != 0 &&
             !is_lasting(entry->d_name) && store_remove_tree(dir, entry->d_name, &ignored) < 0)
             (void)unlinkat(dir, entry->d_name, 0);
 }

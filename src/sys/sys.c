@@ -36,6 +36,28 @@ int sys_openat2(int dir, const char *path, uint64_t flags, uint64_t resolve)
     return (int)syscall(SYS_openat2, dir, path, &how, sizeof how);
 }
 
+int sys_open_beneath(int dir, const char *path, uint64_t flags)
+{
+    return sys_openat2(dir, *path ? path : ".", flags | O_NOFOLLOW,
+                       RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+}
+
+static bool is_dots(const char *name)
+{
+    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+const struct dirent *sys_next_entry(DIR *entries)
+{
+    const struct dirent *entry;
+
+    do {
+        errno = 0;
+        entry = readdir(entries);
+    } while (entry && is_dots(entry->d_name));
+    return entry;
+}
+
 int sys_pivot_root(const char *new_root, const char *put_old)
 {
     return (int)syscall(SYS_pivot_root, new_root, put_old);

@@ -3,6 +3,7 @@
 /* Thin functions on Linux calls that libc has no name for, or whose plain form invites mistakes.
  * All return what the kernel returns: -1 and errno on failure. */
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -13,6 +14,12 @@
 pid_t sys_clone(uint64_t flags, int *out_pidfd);
 
 int sys_openat2(int dir, const char *path, uint64_t flags, uint64_t resolve);
+
+/* Opens what lies beneath `dir`, "" being `dir` itself, with no link on the way and none at the end. */
+int sys_open_beneath(int dir, const char *path, uint64_t flags);
+
+/* The next entry but "." and "..".  NULL at the end with errno 0, or because of the error in errno. */
+const struct dirent *sys_next_entry(DIR *entries);
 int sys_pivot_root(const char *new_root, const char *put_old);
 int sys_pidfd_kill(int pidfd, int signal);
 

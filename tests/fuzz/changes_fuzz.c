@@ -1,6 +1,5 @@
-/* Names, link targets and attributes of overlayfs, all bytes of a hostile program.  A redirect that is
- * taken is a path that stays below the base; a folded name is folded for good; a link that is called
- * inside has no way out by its text. */
+/* Names, link targets and attributes of overlayfs, all bytes of a hostile program.  A folded name is
+ * folded for good; a link that is called inside has no way out by its text. */
 
 #include "base/own.h"
 #include "base/text.h"
@@ -16,21 +15,6 @@ static void check(bool holds)
 {
     if (!holds)
         abort();
-}
-
-static void try_redirect(const char *bytes, size_t size, const char *parent)
-{
-    autotext struct text path = TEXT_NONE;
-
-    if (!mark_parse_redirect(bytes, size, parent, &path)) {
-        check(path.len == 0);
-        return;
-    }
-    check(path.len && path.data[0] != '/' && strlen(path.data) == path.len);
-
-    autofree char *around = text_format("/%s/", path.data);
-
-    check(!strstr(around, "/../") && !strstr(around, "/./") && !strstr(around, "//"));
 }
 
 static void try_origin(const uint8_t *data, size_t size)
@@ -67,9 +51,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check(string != NULL);
     if (size)
         memcpy(string, data, size);
-    try_redirect((const char *)data, size, NULL);
-    try_redirect((const char *)data, size, "");
-    try_redirect((const char *)data, size, "p/q");
     try_origin(data, size);
     try_name(string);
     try_link(string);

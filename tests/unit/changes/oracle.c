@@ -13,8 +13,7 @@
 
 /* The whole of a tree in memory: slow, simple, and written without a look at how the scan works. */
 struct node {
-    char *path; /* where it is after the renames of directories */
-    char *was;
+    char *path;
     mode_t mode;
     off_t size;
     char *content; /* of a file or a link */
@@ -29,7 +28,6 @@ static void tree_free(struct tree *tree)
 {
     for (size_t i = 0; i < tree->len; i++) {
         free(tree->items[i].path);
-        free(tree->items[i].was);
         free(tree->items[i].content);
     }
     free(tree->items);
@@ -67,7 +65,6 @@ static void read_tree(int dir, const char *path, struct tree *out)
 
         *array_add(out) = (struct node){
             .path = full,
-            .was = text_copy(full),
             .mode = status.st_mode,
             .size = S_ISREG(status.st_mode) ? status.st_size : 0,
             .content = content_of(dir, found->d_name, &status),
@@ -75,77 +72,6 @@ static void read_tree(int dir, const char *path, struct tree *out)
         if (S_ISDIR(status.st_mode))
             read_tree(openat(dir, found->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC), full, out);
     }
-}
-
-static bool below(const char *path, const char *tree)
-{
-    size_t len = strlen(tree);
-
-    return strncmp(path, tree, len) == 0 && (path[len] == '/' || !path[len]);
-}
-
-static bool is_directory_move(const struct change *change)
-{
-    return change->kind == CHANGE_RENAMED && change->new.type == SIDE_DIRECTORY;
-}
-
-/* The innermost renamed directory of the base around `path`. */
-static const struct change *move_of(const struct changes *changes, const char *path)
-{
-    const struct change *best = NULL;
-
-    for (size_t i = 0; i < changes->len; i++) {
-        const struct change *change = &changes->items[i];
-
-        if (is_directory_move(change) && below(path, change->from) &&
-            (!best || strlen(change->from) > strlen(best->from)))
-            best = change;
-    }
-    return best;
-}
-
-static char *moved_path(const struct changes *changes, const char *path)
-{
-    const struct change *move = move_of(changes, path);
-
-    return move ? text_format("%s%s", move->path, path + strlen(move->from)) : text_copy(path);
-}
-
-/* True if a renamed directory now lies where this would be: then it is gone before the renames. */
-static bool is_replaced(const struct changes *changes, const char *was)
-{
-    const struct change *own = move_of(changes, was);
-    autofree char *path = moved_path(changes, was);
-    size_t depth = own ? strlen(own->path) : 0;
-
-    for (size_t i = 0; i < changes->len; i++) {
-        const struct change *change = &changes->items[i];
-
-        if (is_directory_move(change) && change != own && below(path, change->path) &&
-            strlen(change->path) > depth)
-            return true;
-    }
-    return false;
-}
-
-static void rename_directories(const struct changes *changes, struct tree *tree)
-{
-    size_t kept = 0;
-
-    for (size_t i = 0; i < tree->len; i++) {
-        struct node *node = &tree->items[i];
-
-        if (is_replaced(changes, node->was)) {
-            free(node->path);
-            free(node->was);
-            free(node->content);
-            continue;
-        }
-        free(node->path);
-        node->path = moved_path(changes, node->was);
-        tree->items[kept++] = *node;
-    }
-    tree->len = kept;
 }
 
 /* Content may have any bytes in it. */
@@ -255,18 +181,11 @@ static void tell(const struct changes *changes, struct strings *lines)
     for (size_t i = 0; i < changes->len; i++) {
         const struct change *change = &changes->items[i];
 
-        if (is_directory_move(change)) {
-            if (change->old.mode != change->new.mode)
-                side_line(lines, 'M', change->path, &change->old, &change->new);
-        } else if (change->kind == CHANGE_RENAMED) {
-            autofree char *from = moved_path(changes, change->from);
-
-            if (!is_replaced(changes, change->from))
-                side_line(lines, 'R', from, &change->old, NULL);
+        if (change->kind == CHANGE_RENAMED) {
+            side_line(lines, 'R', change->from, &change->old, NULL);
             side_line(lines, 'A', change->path, NULL, &change->new);
         } else if (change->kind == CHANGE_REMOVED) {
-            if (!is_replaced(changes, change->from ? change->from : change->path))
-                side_line(lines, 'R', change->path, &change->old, NULL);
+            side_line(lines, 'R', change->path, &change->old, NULL);
         } else {
             bool added = change->kind == CHANGE_ADDED;
 
@@ -290,7 +209,6 @@ void oracle_check(struct world *world, const char *what)
     check_order(&world->changes);
     read_tree(openat(world->scratch->dir, "base", O_RDONLY | O_DIRECTORY | O_CLOEXEC), "", &base);
     read_tree(openat(world->scratch->dir, "merged", O_RDONLY | O_DIRECTORY | O_CLOEXEC), "", &merged);
-    rename_directories(&world->changes, &base);
     compare(&base, &merged, &want);
     tell(&world->changes, &have);
     tree_free(&base);

@@ -132,11 +132,12 @@ static void a_host_name_is_made_of_letters_digits_dashes_and_dots(void **state)
     check(form_hostname, &here, cases, ARRAY_LEN(cases));
 }
 
-static void a_pattern_stays_below_the_trees(void **state)
+static void a_pattern_stays_below_the_trees_and_closes_its_brackets(void **state)
 {
     static const struct form_case cases[] = {
-        { ".env", ".env" }, { "*.pem", "*.pem" }, { "a/..b", "a/..b" },
-        { "", NULL },       { "../x", NULL },     { "a/..", NULL },
+        { ".env", ".env" }, { "*.pem", "*.pem" }, { "a/..b", "a/..b" }, { "", NULL },
+        { "../x", NULL },   { "a/..", NULL },     { "[ab", NULL },      { "[ab]*", "[ab]*" },
+        { "[a][b", NULL },  { "a]", "a]" },       { "\\[ab", "\\[ab" }, { "\\[a[b", NULL },
     };
 
     (void)state;
@@ -296,7 +297,7 @@ int main(void)
         cmocka_unit_test(a_path_is_made_absolute_and_plain),
         cmocka_unit_test(an_image_is_host_or_a_path),
         cmocka_unit_test(a_host_name_is_made_of_letters_digits_dashes_and_dots),
-        cmocka_unit_test(a_pattern_stays_below_the_trees),
+        cmocka_unit_test(a_pattern_stays_below_the_trees_and_closes_its_brackets),
         cmocka_unit_test(a_variable_has_a_plain_name_and_any_value),
         cmocka_unit_test(durations_have_units_once_and_in_order),
         cmocka_unit_test(a_shown_duration_reads_back),
