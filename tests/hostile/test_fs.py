@@ -16,6 +16,8 @@ from attack import (COVE, COW_OUT, IDENTITY, MOUNTS_OUT, SOAK_SECONDS, Canaries,
                     cove_with, equal, fingerprint, libc, main, name_of, nothing_is_left, plain_tree, put_probe, refused, run_with_home,
                     skip, steps_are, test, unchanged)
 
+from home import changes, leave
+
 HOST_DEVICES = {"null": (1, 3), "zero": (1, 5), "full": (1, 7), "random": (1, 8), "urandom": (1, 9), "tty": (5, 0)}
 DEVICE_LINKS = {"fd", "stdin", "stdout", "stderr", "ptmx", "core"}
 DEVICE_FOLDERS = {"pts", "shm"}
@@ -286,6 +288,54 @@ def hidden_files_are_absent_and_their_content_cannot_be_had(place):
     equal(len([s for s in reports[0].chk if reports[0].chk[s] == errno.ENOENT]), len(names), "hidden names are absent")
     unchanged(before, fingerprint(place.work), "the workspace")
     control_fires(canaries.found_in(attack(place, "spill", *names).result.out), "without the rule they are read")
+
+
+FOLDING = {"s": "\u017f", "k": "\u212a", "ss": "\u00df", "SS": "\u1e9e", "ff": "\ufb00", "fi": "\ufb01", "fl": "\ufb02", "st": "\ufb06"}
+ACTING = (".git/hooks/pre-commit", ".envrc", ".vscode/tasks.json", ".npmrc", ".husky/pre-push", "CLAUDE.md", ".mcp.json", "sitecustomize.py", ".bashrc", ".profile", ".gitconfig", ".idea/workspace.xml", ".cursor/rules/x")
+SHORT = {".git": "GIT~1", ".envrc": "ENVRC~1", ".vscode": "VSCODE~1", ".npmrc": "NPMRC~1", ".husky": "HUSKY~1", "sitecustomize.py": "SITECU~1.PY", ".bashrc": "BASHRC~2",
+         ".idea": "IDEA~1", ".mcp.json": "MCP~1.JSO"}
+
+
+def spellings(name):
+    """Names that HFS+, APFS, NTFS, FAT or a folding ext4 take for this one, each component in turn."""
+    parts = name.split("/")
+    for place, part in enumerate(parts):
+        forms = {part.upper(), part.title(), part.swapcase(), part + ".", part + " ", part + ". .", part + "::$INDEX_ALLOCATION", part + ":$DATA", SHORT.get(part, part),
+                 *(part.replace(plain, letter) for plain, letter in FOLDING.items()), *(part[:2] + ignorable + part[2:] for ignorable in "\u200b\u200c\u200d\ufeff\u00ad\u2060\ufe0f\u206a\U000e0001")}
+        for form in forms - {part}:
+            yield "/".join((*parts[:place], form, *parts[place + 1:]))
+    if len(parts) > 1:
+        yield "\\".join(parts)
+        yield name.replace("/", "/./", 1).upper()
+
+
+@test(id="FS-10")
+def other_spellings_of_a_name_have_its_verdict(place):
+    others = ("envrc", ".envrcx", ".en-vrc", "vscode/tasks.json", "GITT~1/hooks/pre-commit", "CLAUDIA.md", "npmrc", "\u0435nvrc", "bashrc", "caf\u00e9")
+    variants = {os.path.normpath(spelling): name for name in ACTING for spelling in (name, *spellings(name))}
+    make = place.dir / "make.py"
+    make.write_text("import os, sys, json\nfor name in json.load(open(sys.argv[1])):\n    os.makedirs(os.path.dirname(name) or '.', exist_ok=True)\n    open(name, 'w').write('x\\n')\n")
+    (place.dir / "names").write_text(json.dumps([*variants, *others]))
+    done = place.cove("run", "-q", "--read", place.dir / "make.py", "--read", place.dir / "names", "--", "/usr/bin/python3", place.dir / "make.py", place.dir / "names")
+    equal(done.code, 0, done)
+    done = place.cove("apply", "--yes", "--json")
+    found = {change["path"]: change["outcome"] for change in json.loads(done.out)["changes"]}
+    home = {os.path.relpath(path, place.work) for path in place.work.rglob("*") if path.is_file()}
+    equal(sorted(repr(name) for name in variants if name in home or found.get(name) not in ("left", "refused")), [], "spellings that came home without a question")
+    assert len(variants) > 250, len(variants)
+    equal({name: found[name] for name in ACTING[1:]}, {name: "left" for name in ACTING[1:]}, "the names themselves")
+    control_fires(set(others) <= home, f"names that are no other spelling come home: {set(others) - home}")
+
+
+@test(id="FS-10")
+def a_name_that_is_another_one_elsewhere_is_told(place):
+    for name in ("caf\u00e9", "Read me"):
+        (place.work / name).write_text("of the owner\n")
+    leave(place, "for f in 'cafe\u0301' 'READ ME' 'Read me ' 'other'; do echo x >\"$f\"; done")
+    found = changes(place)
+    twins = {path for path, change in found.items() if "twin" in change["flags"] or "odd-name" in change["flags"]}
+    equal(twins, {"cafe\u0301", "READ ME", "Read me "}, "names that somebody takes for another")
+    control_fires("other" in found and "other" not in twins, "an ordinary name")
 
 
 @test(id="FS-11")
