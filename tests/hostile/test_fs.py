@@ -16,7 +16,7 @@ from attack import (COVE, COW_OUT, IDENTITY, MOUNTS_OUT, SOAK_SECONDS, Canaries,
                     cove_with, equal, fingerprint, libc, main, name_of, nothing_is_left, plain_tree, put_probe, refused, run_with_home,
                     skip, steps_are, test, unchanged)
 
-from home import changes, leave
+from home import changes, layer, leave
 
 HOST_DEVICES = {"null": (1, 3), "zero": (1, 5), "full": (1, 7), "random": (1, 8), "urandom": (1, 9), "tty": (5, 0)}
 DEVICE_LINKS = {"fd", "stdin", "stdout", "stderr", "ptmx", "core"}
@@ -481,6 +481,108 @@ def attributes_that_mean_something_are_refused_or_mean_nothing(place):
     canaries.none_in("a redirected directory", place.run("cat", "folder/token", "hidden/token", options=("--hide", "hidden")))
     control_fires(canaries.found_in(place.run("cat", "hidden/token").out), "what is not hidden is read")
     control_fires(marks_of_layers(place.work), "a mark is found")
+
+
+READ_BY_US = ("cove.yaml", ".gitignore", ".gitattributes", ".gitmodules", ".git", "sub/.git", "sub/.gitignore", "package.json", "pyproject.toml", ".envrc", "plain")
+IN_GIT = (".git/HEAD", ".git/config", ".git/index", ".git/info/exclude", ".git/packed-refs", ".git/commondir", ".git/objects/info/alternates", ".git/refs/heads/main")
+OFFERS = r"""
+import os, socket, sys
+kind, names = sys.argv[1], sys.argv[2:]
+for name in names:
+    os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
+    if kind == "fifo":
+        os.mkfifo(name)
+    elif kind == "socket":
+        socket.socket(socket.AF_UNIX).bind(name)
+    elif kind == "link":
+        os.symlink("/proc/kmsg", name)
+    elif kind == "endless":
+        os.symlink("/dev/zero", name)
+    else:
+        open(name, "w").close()
+        for size in (2**63 - 1, 2**44 - 4096, 2**40):
+            try:
+                os.truncate(name, size)
+                break
+            except OSError:
+                pass
+"""
+OF_LAYERS = (("diff",), ("diff", "--json"), ("diff", "--stat"), ("apply", "--yes"), ("export", "-o", "../out.tar"), ("show",))
+OF_WORKSPACES = (("policy", "show"), ("run", "-q", "--rm", "--", "/bin/true"), ("run", "--print-plan", "--hide", "*.pem", "--", "/bin/true"), ("diff",))
+
+
+def bounded(place, *words, seconds=20):
+    """Runs cove to its end, in so many seconds and with little memory."""
+    process = subprocess.Popen([COVE, *words], cwd=place.work, env=place.env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    late = threading.Timer(seconds, process.kill)
+    late.start()
+    errors = process.stderr.read().decode(errors="replace")
+    _, status, usage = os.wait4(process.pid, 0)
+    late.cancel()
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode >= 0, f"{words} took longer than {seconds} s, or crashed: {process.returncode} {errors}"
+    assert usage.ru_maxrss < 200 << 10, f"{words} took {usage.ru_maxrss} KiB"
+    return process.returncode, errors
+
+
+def empty(top):
+    for path in top.iterdir():
+        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+
+
+def never_ends(path):
+    """Whether a careless reader would wait for ever, or as long as it takes."""
+    try:
+        subprocess.run(["sha256sum", path], timeout=0.5, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    except subprocess.TimeoutExpired:
+        return True
+    return False
+
+
+@test(id="FS-18")
+def a_file_that_never_ends_keeps_nobody_waiting(place):
+    offers = place.dir / "offers.py"
+    offers.write_text(OFFERS)
+    for kind in ("fifo", "socket", "link", "endless", "sparse"):
+        for names in (READ_BY_US, IN_GIT) if kind in ("fifo", "sparse") else (READ_BY_US,):
+            empty(place.work)
+            done = place.cove("run", "-q", "--read", offers, "--", "/usr/bin/python3", offers, kind, *names)
+            equal(done.code, 0, f"{kind}: {done!r}")
+            codes = {words[0]: bounded(place, *words)[0] for words in OF_LAYERS}
+            assert names != READ_BY_US or (codes["apply"], codes["export"] in (1, 125)) == (1, True), f"{kind}: not all can be brought home: {codes}"
+            equal([name for name in names if (place.work / name).exists() and not (kind == "sparse" and (place.work / name).is_file())], [], f"{kind}: came home")
+            # And where the owner's own tree has them, by an earlier command that was granted rw.
+            empty(place.work)
+            subprocess.run(["/usr/bin/python3", offers, kind, *names], cwd=place.work, check=True)
+            for words in OF_WORKSPACES:
+                bounded(place, *words)
+            if kind in ("fifo", "endless", "sparse"):
+                control_fires(never_ends(place.work / names[1]), f"a careless reader of a {kind} waits")
+            for record in place.state.glob("sandboxes/*/record.json"):
+                place.cove("rm", record.parent.name)
+
+
+@test(id="FS-18")
+def a_file_that_grows_while_it_is_read_has_an_end(place):
+    leave(place, "for f in .gitignore package.json plain; do echo x >$f; done")
+    stop = threading.Event()
+
+    def grow(path):  # as by a descriptor that somebody outside still holds
+        size = 1 << 20
+        while not stop.wait(0.0005):
+            size += 1 << 20
+            os.truncate(path, size)
+    growing = [threading.Thread(target=grow, args=(layer(place) / name,)) for name in (".gitignore", "package.json", "plain")]
+    for thread in growing:
+        thread.start()
+    try:
+        for words in (("diff", "--stat"), ("export", "-o", "../out.tar"), ("apply", "--yes")):
+            bounded(place, *words)
+    finally:
+        stop.set()
+        for thread in growing:
+            thread.join()
+    control_fires((layer(place) / "plain").stat().st_size > 4 << 20, "it grew")
 
 
 @test(id="FS-19")
