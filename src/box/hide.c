@@ -36,6 +36,17 @@ struct hunt {
     struct error *err;
 };
 
+static bool has_open_set(const char *pattern)
+{
+    for (const char *at = pattern; *at; at++) {
+        if (*at == '\\' && at[1])
+            at++;
+        else if (*at == '[' && !(at = strchr(at, ']')))
+            return true;
+    }
+    return false;
+}
+
 int hide_check_pattern(const char *pattern, struct error *err)
 {
     if (!*pattern || strspn(pattern, "/") == strlen(pattern))
@@ -45,7 +56,7 @@ int hide_check_pattern(const char *pattern, struct error *err)
         return error_set(err, ERROR_INVALID,
                          "files.hide: '%.200s': exceptions are not known; for a name that begins so write \\!",
                          pattern);
-    if (strchr(pattern, '[') && !strchr(strchr(pattern, '['), ']'))
+    if (has_open_set(pattern))
         return error_set(err, ERROR_INVALID,
                          "files.hide: '%.200s' has a [ without a ]; for a name that has one write \\[",
                          pattern);
@@ -89,6 +100,8 @@ static enum glob_place judge(const struct hunt *hunt, const char *name, bool dir
             where = glob_match(rule->pattern, name) ? GLOB_YES : GLOB_ABOVE;
         else
             where = glob_compare(rule->pattern, text_string(&hunt->path));
+        if (where == GLOB_BELOW) /* of two stars alone, which have the tree itself */
+            return GLOB_YES;
         if (where == GLOB_YES && (directory || !rule->only_directories))
             return GLOB_YES;
         if (where == GLOB_ABOVE)
