@@ -5,6 +5,8 @@ import errno
 import json
 import os
 import pathlib
+import random
+import re
 import shutil
 import socket
 import stat
@@ -614,6 +616,56 @@ def predictable_paths_that_others_made_are_not_used(place):
     equal((victim / "file").read_text(), "x", "the victim")
     equal({p.name for p in victim.iterdir()} - {"state"}, {"file"}, "names at the victim")  # "state" was asked for by its owner
     control_fires(place.run("true").code == 0, "an ordinary state directory")
+
+
+PARTS = (("a", "a"), ("b", "b"), (".", "[.]"), ("*", "[^/]*"), ("?", "[^/]"), ("[ab]", "[ab]"), ("[!a]", "[^a/]"), ("\\*", "[*]"))
+FOLDERS, LEAVES = ("a", "ab", ".b"), ("a", "b", "a.b", "*")
+
+
+def random_pattern(dice):
+    """A pattern and the regular expression that it means, over "/" and the path in its tree."""
+    components = []
+    for _ in range(dice.randint(1, 3)):
+        pieces = [dice.choice(PARTS) for _ in range(dice.randint(1, 2))]
+        if "".join(p[0] for p in pieces) in ("**", ".", ".."):  # these mean something else
+            pieces = [PARTS[0]]
+        components.append(("**", "(/[^/]+)*") if dice.random() < 0.15 and components else ("".join(p[0] for p in pieces), "/" + "".join(p[1] for p in pieces)))
+    anchored = len(components) > 1 or dice.random() < 0.3
+    glob = ("/" if anchored and len(components) == 1 else "") + "/".join(c[0] for c in components)
+    return glob, re.compile(("" if anchored else "(/[^/]+)*") + "".join(c[1] for c in components))
+
+
+def is_hidden(rules, path):
+    """Deny wins: one pattern that has the path, or a directory around it, is enough."""
+    around = [path[:at] for at in range(1, len(path) + 1) if at == len(path) or path[at] == "/"]
+    return any(rule.fullmatch("/" + part) for rule in rules for part in around)
+
+
+@test(id="FS-21")
+def random_policies_show_what_the_model_says(place):
+    """Live; tests/unit/box/hide_model_test.c compares 10,000 with a model of its own."""
+    dice, trees = random.Random(21), {"work": place.work, "/ro": place.dir / "ro", "/cow": place.dir / "cow"}
+    canaries, tokens = Canaries(), {}
+    for name, top in trees.items():
+        for path in (f"{one}/{two}/{leaf}" for one in FOLDERS for two in FOLDERS for leaf in LEAVES):
+            canaries.plant(top / path)
+            tokens[name, path] = canaries.tokens[-1]
+    put_probe(place)
+    asked = [path if name == "work" else f"{name}/{path}" for name, path in tokens]
+    shown_ever, hidden_ever = 0, 0
+    for number in range(200 // 4 if IDENTITY != "user" else 200):
+        patterns = [random_pattern(dice) for _ in range(dice.randint(1, 4))]
+        rules = [regex for _, regex in patterns]
+        options = [("--hide", glob) for glob, _ in patterns] + [("-v", f"{trees['/ro']}:/ro:ro"), ("-v", f"{trees['/cow']}:/cow:cow"), ("--read", str(trees["/ro"] / "a"))]
+        dice.shuffle(options)  # no order counts, and a grant undoes no --hide
+        if is_hidden(rules, "probe"):
+            continue
+        seen = attack(place, "spill", *asked, options=[word for pair in options for word in pair]).result.out.decode()
+        for (name, path), token in tokens.items():
+            want = not is_hidden(rules, path)
+            equal(token in seen, want, f"{name} {path} with {options}")
+            shown_ever, hidden_ever = shown_ever + want, hidden_ever + (not want)
+    control_fires(min(shown_ever, hidden_ever) > 500, f"both verdicts are common: {shown_ever} shown, {hidden_ever} hidden")
 
 
 main()
