@@ -219,6 +219,32 @@ def a_workspace_that_changes_during_the_start_shows_nothing_else(place):
     control_fires(canaries.found_in(attack_host(place, "spill", "dir/secret", "link/secret").result.out), "on the host it is read")
 
 
+@test(id="FS-06")
+def a_workspace_that_changes_while_work_comes_home_leads_nowhere_else(place):
+    canaries = Canaries()
+    canaries.plant(place.dir / "outside/secret")
+    (place.dir / "outside/sub").mkdir()
+    (place.work / "dir/sub").mkdir(parents=True)
+    (place.work / "dir/secret").write_text("plain\n")
+    (place.work / "link").symlink_to(place.dir / "outside")
+    leave(place, "for n in 1 2 3 4 5 6 7 8; do echo x >dir/new$n; echo x >dir/sub/new$n; done; echo x >>dir/secret")
+    before, deadline, runs = fingerprint(place.dir / "outside"), time.monotonic() + SOAK_SECONDS, 0
+    with swapping(place.work / "dir", place.work / "link") as count:
+        while time.monotonic() < deadline:
+            for words in (("diff",), ("apply", "--yes"), ("export", "-o", "../out.tar")):
+                done = place.cove(*words)
+                assert done.code in (0, 1, 125), f"{words}: {done!r}"
+                canaries.none_in(f"{words}", done)
+            runs += 1
+    assert runs and count[0] > 10, f"{runs} runs, {count[0]} swaps"
+    unchanged(before, fingerprint(place.dir / "outside"), "what was swapped in")
+    with swapping(place.work / "dir", place.work / "link"):
+        for number in range(2000):
+            with contextlib.suppress(OSError):
+                (place.work / "dir/new1").write_text("careless\n")
+    control_fires(fingerprint(place.dir / "outside") != before, "a careless writer is led out")
+
+
 @test(id="FS-07")
 def hard_links_do_not_reach_the_host(place):
     decoy = plain_tree(place)
@@ -438,6 +464,8 @@ def files_cannot_be_opened_by_handle(place):
     loose = attack(place, "handles", without="seccomp")
     control_fires(loose.chk["bad-handle"] == errno.EFAULT, loose.chk)
     equal(loose.say["opened"], ["0"], "handles opened without the filter")
+    if IDENTITY == "root":
+        control_fires(int(attack_host(place, "handles").say["opened"][0]) > 0, "on the host they open")
 
 
 @test(id="FS-16")
@@ -449,6 +477,35 @@ def hostile_names_and_deep_trees_are_removed_completely(place):
     nothing_is_left(place, "hostile names", seconds=30)
     assert time.monotonic() - began < 40, "took too long"
     equal(sorted(p.name for p in place.work.iterdir()), ["probe"], "names in the workspace")
+
+
+HOSTILE_NAMES = ("new\nline", "esc\x1b[2J", "bad\udcff", "x" * 255, "-rf", "--", "..foo", "trailing ", "quote'\"", "$(touch owned)", "a b", "\u202ebidi", "nul\\0", "%s%n")
+
+
+@test(id="FS-16")
+def hostile_names_come_home_whole_and_are_shown_inert(place):
+    script = "import os, sys\nfor name in sys.argv[1:]:\n    open(name, 'wb').write(os.fsencode(name))\nfor n in range(3000): open(f'many{n}', 'w').close()\nfor n in range(100):\n    os.mkdir('deep' * 5)\n    os.chdir('deep' * 5)\nopen('end', 'w').close()\n"
+    done = place.cove("run", "-q", "--", "/usr/bin/python3", "-c", script, *HOSTILE_NAMES)
+    equal(done.code, 0, done)
+    outputs = {words: bounded_output(place, *words) for words in (("diff", "--stat"), ("diff",), ("export", "-o", "../out.tar"), ("apply", "--yes"))}
+    for words, output in outputs.items():
+        if words != ("diff",):  # through a pipe a patch has the bytes as they are
+            equal(re.findall(rb"[\x1b\xff]|\xe2\x80\xae", output), [], f"{words}: bytes that act")
+    control_fires(b"\x1b" in outputs["diff",], "where they are not made inert, they are seen")
+    for name in HOSTILE_NAMES:
+        equal((place.work / name).read_bytes(), os.fsencode(name), f"{name!r} at home")
+    equal(len([p for p in place.work.iterdir() if p.name.startswith("many")]), 3000, "all of a large directory")
+    equal(sorted(set(os.listdir(place.dir)) - {"work", "home", "state", "out.tar"}) + [n for n in os.listdir(place.work) if n == "owned"], [], "made by a name")
+    assert (place.work / ("/".join(["deep" * 5] * 100)) / "end").exists(), "the deep tree at home"
+    leave(place, "for n in 1 2 3; do mkdir -p $(yes deepdeepdeepdeepdeep | head -100 | tr '\\n' /); cd $(yes deepdeepdeepdeepdeep | head -100 | tr '\\n' /); done")
+    refused(place.cove("diff"), "what is nested deeper than a path is long", "too deep")
+
+
+def bounded_output(place, *words):
+    began = time.monotonic()
+    done = place.cove(*words)
+    assert done.code in (0, 1) and time.monotonic() - began < 30, f"{words}: {done!r}"
+    return done.out + done.err
 
 
 def marks_of_layers(layers):
