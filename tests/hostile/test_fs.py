@@ -497,7 +497,7 @@ def hostile_names_come_home_whole_and_are_shown_inert(place):
     equal(len([p for p in place.work.iterdir() if p.name.startswith("many")]), 3000, "all of a large directory")
     equal(sorted(set(os.listdir(place.dir)) - {"work", "home", "state", "out.tar"}) + [n for n in os.listdir(place.work) if n == "owned"], [], "made by a name")
     assert (place.work / ("/".join(["deep" * 5] * 100)) / "end").exists(), "the deep tree at home"
-    leave(place, "for n in 1 2 3; do mkdir -p $(yes deepdeepdeepdeepdeep | head -100 | tr '\\n' /); cd $(yes deepdeepdeepdeepdeep | head -100 | tr '\\n' /); done")
+    leave(place, "exec /usr/bin/python3 -c \"import os\nfor n in range(250):\n    os.mkdir('deeper' * 4)\n    os.chdir('deeper' * 4)\"")
     refused(place.cove("diff"), "what is nested deeper than a path is long", "too deep")
 
 
