@@ -86,6 +86,8 @@ static enum glob_place judge(const struct hunt *hunt, const char *name, bool dir
             where = glob_match(rule->pattern, name) ? GLOB_YES : GLOB_ABOVE;
         else
             where = glob_compare(rule->pattern, text_string(&hunt->path));
+        if (where == GLOB_BELOW) /* of two stars alone, which have the tree itself */
+            return GLOB_YES;
         if (where == GLOB_YES && (directory || !rule->only_directories))
             return GLOB_YES;
         if (where == GLOB_ABOVE)

@@ -56,6 +56,26 @@ static uint32_t character(struct span from, size_t *len)
     return code;
 }
 
+/* All other letters that become ASCII where case does not count, as on APFS and on directories of ext4
+ * that fold it: sharp s, long s, the sign for Kelvin, ligatures.  None takes more bytes than it had. */
+static const struct {
+    uint32_t code;
+    char ascii[4];
+} folding[] = {
+    { 0xdf, "ss" },    { 0x17f, "s" },   { 0x1e9e, "ss" }, { 0x212a, "k" },
+    { 0xfb00, "ff" },  { 0xfb01, "fi" }, { 0xfb02, "fl" }, { 0xfb03, "ffi" },
+    { 0xfb04, "ffl" }, { 0xfb05, "st" }, { 0xfb06, "st" },
+};
+
+/* NULL: it stays what it is. */
+static const char *folded_to_ascii(uint32_t code)
+{
+    for (size_t i = 0; i < ARRAY_LEN(folding) && code >= folding[i].code; i++)
+        if (code == folding[i].code)
+            return folding[i].ascii;
+    return NULL;
+}
+
 static char small(char byte)
 {
     if (byte >= 'A' && byte <= 'Z')
@@ -76,9 +96,11 @@ static size_t fold(struct span component, char *out)
             break;
         if (is_ignorable(code))
             continue;
-        if (code == 0x17f ||
-            code == 0x212a) { /* long s and the sign for Kelvin: the only others that fold to ASCII */
-            out[used++] = code == 0x17f ? 's' : 'k';
+        const char *ascii = folded_to_ascii(code);
+
+        if (ascii) {
+            while (*ascii)
+                out[used++] = *ascii++;
             continue;
         }
         for (size_t i = 0; i < len; i++)

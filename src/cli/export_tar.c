@@ -24,6 +24,10 @@
 
 enum { CHUNK = 128 << 10 };
 
+/* A tar has no holes.  So that a file of 8 EiB that stores nothing keeps nobody reading, of holes there may be
+ * so much, and this many bytes for each that is stored. */
+enum { HOLES_FREE = 1 << 30, HOLES_RATIO = 16 };
+
 struct output {
     const struct change *change;
     unsigned char sha256[SHA256_BYTES]; /* of a file */
@@ -96,7 +100,13 @@ static int choose(const struct changed *changed, const struct strings *exclude, 
 
 /* --- contents --- */
 
-static int open_file(const struct changed *changed, const char *path, struct error *err)
+static bool is_hollow(const struct stat *status)
+{
+    return status->st_size > HOLES_FREE &&
+           (status->st_size - HOLES_FREE) / HOLES_RATIO / 512 > status->st_blocks;
+}
+
+static int open_file(const struct changed *changed, const char *path, uint64_t *size, struct error *err)
 {
     autoclose int fd = sys_openat2(changed->upper, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK,
                                    RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
@@ -106,6 +116,9 @@ static int open_file(const struct changed *changed, const char *path, struct err
         return error_sys(err, "open %.200s of the sandbox", path);
     if (!S_ISREG(status.st_mode))
         return error_set(err, ERROR_REFUSED, "%.200s is not a file any more", path);
+    if (is_hollow(&status))
+        return error_set(err, ERROR_REFUSED, "%.200s is nearly all holes; leave it out with --exclude", path);
+    *size = (uint64_t)status.st_size;
     return steal_fd(&fd);
 }
 
@@ -128,18 +141,21 @@ static int put(int to, const void *bytes, size_t len, struct error *err)
 static int pass_on(const struct changed *changed, const char *path, char *buffer, int to, struct output *seen,
                    struct error *err)
 {
-    autoclose int fd = open_file(changed, path, err);
+    uint64_t size = 0;
+    autoclose int fd = open_file(changed, path, &size, err);
     struct sha256 *sha256 = fd < 0 ? NULL : sha256_new();
     ssize_t got = -1;
 
     seen->size = 0;
-    while (fd >= 0 && (got = read(fd, buffer, CHUNK)) > 0) {
+    while (fd >= 0 && seen->size <= size && (got = read(fd, buffer, CHUNK)) > 0) {
         sha256_add(sha256, buffer, (size_t)got);
         seen->size += (uint64_t)got;
         if (to >= 0 && put(to, buffer, (size_t)got, err) < 0)
             break;
     }
     sha256_end(sha256, seen->sha256);
+    if (seen->size > size)
+        return error_set(err, ERROR_REFUSED, "%.200s grows while it is read", path);
     if (fd < 0 || got > 0)
         return -1;
     return got < 0 ? error_sys(err, "read %.200s of the sandbox", path) : 0;

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <termios.h>
 #include <unistd.h>
 
 static void print(const char *prefix, const char *message)
@@ -44,15 +45,18 @@ void say_help(const struct command *command)
     fputs(text_string(&text), stdout);
 }
 
+/* What was typed before the question stood there answers something else: the last question, or one
+ * that a program drew to look like this one. */
 bool say_ask(const char *question)
 {
-    char answer[16] = "";
+    char answer[256];
 
     if (!isatty(STDIN_FILENO))
         return false;
+    tcflush(STDIN_FILENO, TCIFLUSH);
     fprintf(stderr, "%s [y/N] ", question);
     fflush(stderr);
-    return fgets(answer, sizeof answer, stdin) && (answer[0] == 'y' || answer[0] == 'Y');
+    return read(STDIN_FILENO, answer, sizeof answer) > 0 && (answer[0] == 'y' || answer[0] == 'Y');
 }
 
 bool say_wants_terminal(enum terminal wish)

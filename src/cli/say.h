@@ -16,7 +16,8 @@ int say_error(const struct error *err);
 void say_warning(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void say_help(const struct command *command);
 
-/* Anything but y is no; without a terminal there is nobody to ask, and it is no. */
+/* Anything but y is no, and so is what was typed before it was asked; without a terminal there is nobody
+ * to ask, and it is no. */
 bool say_ask(const char *question);
 
 /* Whether the command gets a terminal: asked for, or stdin and stdout both are one. */

@@ -50,6 +50,8 @@ void unsafe_apply(struct plan *plan)
             plan->start_flags |= guards[i].start_flags;
             plan->namespaces &= ~guards[i].namespaces;
         }
+    for (size_t i = 0; named(list, "source") && i < plan->trees.len; i++)
+        plan->trees.items[i].inode = 0; /* what lies there at the mount is not compared with what was judged */
     if (named(list, "environment"))
         for (char **variable = environ; *variable; variable++)
             strings_add(&plan->env, *variable);

@@ -20,7 +20,7 @@ def changes(place, *words):
     """Path -> change, as `cove diff --json` has it."""
     done = place.cove("diff", "--json", *words)
     equal(done.code, 0, done)
-    return {change["path"]: change for change in json.loads(done.out)["changes"]}
+    return {str(change["path"]): change for change in json.loads(done.out)["changes"]}  # a path that is no UTF-8 is no string
 
 
 def outcome(done):

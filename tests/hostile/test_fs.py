@@ -5,6 +5,8 @@ import errno
 import json
 import os
 import pathlib
+import random
+import re
 import shutil
 import socket
 import stat
@@ -15,6 +17,8 @@ import time
 from attack import (COVE, COW_OUT, IDENTITY, MOUNTS_OUT, SOAK_SECONDS, Canaries, Report, Running, all_refused, attack, attack_host, control_fires,
                     cove_with, equal, fingerprint, libc, main, name_of, nothing_is_left, plain_tree, put_probe, refused, run_with_home,
                     skip, steps_are, test, unchanged)
+
+from home import changes, layer, leave
 
 HOST_DEVICES = {"null": (1, 3), "zero": (1, 5), "full": (1, 7), "random": (1, 8), "urandom": (1, 9), "tty": (5, 0)}
 DEVICE_LINKS = {"fd", "stdin", "stdout", "stderr", "ptmx", "core"}
@@ -215,6 +219,32 @@ def a_workspace_that_changes_during_the_start_shows_nothing_else(place):
     control_fires(canaries.found_in(attack_host(place, "spill", "dir/secret", "link/secret").result.out), "on the host it is read")
 
 
+@test(id="FS-06")
+def a_workspace_that_changes_while_work_comes_home_leads_nowhere_else(place):
+    canaries = Canaries()
+    canaries.plant(place.dir / "outside/secret")
+    (place.dir / "outside/sub").mkdir()
+    (place.work / "dir/sub").mkdir(parents=True)
+    (place.work / "dir/secret").write_text("plain\n")
+    (place.work / "link").symlink_to(place.dir / "outside")
+    leave(place, "for n in 1 2 3 4 5 6 7 8; do echo x >dir/new$n; echo x >dir/sub/new$n; done; echo x >>dir/secret")
+    before, deadline, runs = fingerprint(place.dir / "outside"), time.monotonic() + SOAK_SECONDS, 0
+    with swapping(place.work / "dir", place.work / "link") as count:
+        while time.monotonic() < deadline:
+            for words in (("diff",), ("apply", "--yes"), ("export", "-o", "../out.tar")):
+                done = place.cove(*words)
+                assert done.code in (0, 1, 125), f"{words}: {done!r}"
+                canaries.none_in(f"{words}", done)
+            runs += 1
+    assert runs and count[0] > 10, f"{runs} runs, {count[0]} swaps"
+    unchanged(before, fingerprint(place.dir / "outside"), "what was swapped in")
+    with swapping(place.work / "dir", place.work / "link"):
+        for number in range(2000):
+            with contextlib.suppress(OSError):
+                (place.work / "dir/new1").write_text("careless\n")
+    control_fires(fingerprint(place.dir / "outside") != before, "a careless writer is led out")
+
+
 @test(id="FS-07")
 def hard_links_do_not_reach_the_host(place):
     decoy = plain_tree(place)
@@ -288,6 +318,54 @@ def hidden_files_are_absent_and_their_content_cannot_be_had(place):
     control_fires(canaries.found_in(attack(place, "spill", *names).result.out), "without the rule they are read")
 
 
+FOLDING = {"s": "\u017f", "k": "\u212a", "ss": "\u00df", "SS": "\u1e9e", "ff": "\ufb00", "fi": "\ufb01", "fl": "\ufb02", "st": "\ufb06"}
+ACTING = (".git/hooks/pre-commit", ".envrc", ".vscode/tasks.json", ".npmrc", ".husky/pre-push", "CLAUDE.md", ".mcp.json", "sitecustomize.py", ".bashrc", ".profile", ".gitconfig", ".idea/workspace.xml", ".cursor/rules/x")
+SHORT = {".git": "GIT~1", ".envrc": "ENVRC~1", ".vscode": "VSCODE~1", ".npmrc": "NPMRC~1", ".husky": "HUSKY~1", "sitecustomize.py": "SITECU~1.PY", ".bashrc": "BASHRC~2",
+         ".idea": "IDEA~1", ".mcp.json": "MCP~1.JSO"}
+
+
+def spellings(name):
+    """Names that HFS+, APFS, NTFS, FAT or a folding ext4 take for this one, each component in turn."""
+    parts = name.split("/")
+    for place, part in enumerate(parts):
+        forms = {part.upper(), part.title(), part.swapcase(), part + ".", part + " ", part + ". .", part + "::$INDEX_ALLOCATION", part + ":$DATA", SHORT.get(part, part),
+                 *(part.replace(plain, letter) for plain, letter in FOLDING.items()), *(part[:2] + ignorable + part[2:] for ignorable in "\u200b\u200c\u200d\ufeff\u00ad\u2060\ufe0f\u206a\U000e0001")}
+        for form in forms - {part}:
+            yield "/".join((*parts[:place], form, *parts[place + 1:]))
+    if len(parts) > 1:
+        yield "\\".join(parts)
+        yield name.replace("/", "/./", 1).upper()
+
+
+@test(id="FS-10")
+def other_spellings_of_a_name_have_its_verdict(place):
+    others = ("envrc", ".envrcx", ".en-vrc", "vscode/tasks.json", "GITT~1/hooks/pre-commit", "CLAUDIA.md", "npmrc", "\u0435nvrc", "bashrc", "caf\u00e9")
+    variants = {os.path.normpath(spelling): name for name in ACTING for spelling in (name, *spellings(name))}
+    make = place.dir / "make.py"
+    make.write_text("import os, sys, json\nfor name in json.load(open(sys.argv[1])):\n    os.makedirs(os.path.dirname(name) or '.', exist_ok=True)\n    open(name, 'w').write('x\\n')\n")
+    (place.dir / "names").write_text(json.dumps([*variants, *others]))
+    done = place.cove("run", "-q", "--read", place.dir / "make.py", "--read", place.dir / "names", "--", "/usr/bin/python3", place.dir / "make.py", place.dir / "names")
+    equal(done.code, 0, done)
+    done = place.cove("apply", "--yes", "--json")
+    found = {change["path"]: change["outcome"] for change in json.loads(done.out)["changes"]}
+    home = {os.path.relpath(path, place.work) for path in place.work.rglob("*") if path.is_file()}
+    equal(sorted(repr(name) for name in variants if name in home or found.get(name) not in ("left", "refused")), [], "spellings that came home without a question")
+    assert len(variants) > 250, len(variants)
+    equal({name: found[name] for name in ACTING[1:]}, {name: "left" for name in ACTING[1:]}, "the names themselves")
+    control_fires(set(others) <= home, f"names that are no other spelling come home: {set(others) - home}")
+
+
+@test(id="FS-10")
+def a_name_that_is_another_one_elsewhere_is_told(place):
+    for name in ("caf\u00e9", "Read me"):
+        (place.work / name).write_text("of the owner\n")
+    leave(place, "for f in 'cafe\u0301' 'READ ME' 'Read me ' 'other'; do echo x >\"$f\"; done")
+    found = changes(place)
+    twins = {path for path, change in found.items() if "twin" in change["flags"] or "odd-name" in change["flags"]}
+    equal(twins, {"cafe\u0301", "READ ME", "Read me "}, "names that somebody takes for another")
+    control_fires("other" in found and "other" not in twins, "an ordinary name")
+
+
 @test(id="FS-11")
 def a_grant_that_is_swapped_during_the_start_is_the_checked_one_or_none(place):
     canaries = Canaries()
@@ -300,17 +378,19 @@ def a_grant_that_is_swapped_during_the_start_is_the_checked_one_or_none(place):
     (place.dir / "way/link").symlink_to(secret)
     put_probe(place)
     refused(place.run("true", options=("-v", f"{place.dir}/way/link:/granted:ro")), "the swapped-in directory by itself", "SSH")
+    def granted(mode, without=None):
+        return attack(place, "spill", "/granted/inside/token", "/granted/.ssh/id_rsa", works=False, options=("-v", f"{plain}:/granted:{mode}"), without=without)
     deadline, codes = time.monotonic() + SOAK_SECONDS, {}
     with swapping(plain, place.dir / "way/link") as count:
         while time.monotonic() < deadline or len(codes) < 1:
             for mode in ("ro", "cow"):
-                report = attack(place, "spill", "/granted/inside/token", "/granted/.ssh/id_rsa", works=False,
-                                options=("-v", f"{plain}:/granted:{mode}"))
+                report = granted(mode)
                 canaries.none_in("a swapped grant", report)
                 codes[report.result.code] = codes.get(report.result.code, 0) + 1
-    assert set(codes) <= {0, 125} and count[0] > 10, f"{codes}, {count[0]} swaps"
+        assert set(codes) <= {0, 125} and count[0] > 10, f"{codes}, {count[0]} swaps"
+        won = any(canaries.found_in(granted("ro", without="source").result.out) for _ in range(300))
+    control_fires(won, "where the source is not looked at again, the race is won")
     nothing_is_left(place)
-    control_fires(canaries.found_in((secret / "inside/token").read_bytes()), "the token is there")
 
 
 @test(id="FS-12")
@@ -384,6 +464,8 @@ def files_cannot_be_opened_by_handle(place):
     loose = attack(place, "handles", without="seccomp")
     control_fires(loose.chk["bad-handle"] == errno.EFAULT, loose.chk)
     equal(loose.say["opened"], ["0"], "handles opened without the filter")
+    if IDENTITY == "root":
+        control_fires(int(attack_host(place, "handles").say["opened"][0]) > 0, "on the host they open")
 
 
 @test(id="FS-16")
@@ -395,6 +477,35 @@ def hostile_names_and_deep_trees_are_removed_completely(place):
     nothing_is_left(place, "hostile names", seconds=30)
     assert time.monotonic() - began < 40, "took too long"
     equal(sorted(p.name for p in place.work.iterdir()), ["probe"], "names in the workspace")
+
+
+HOSTILE_NAMES = ("new\nline", "esc\x1b[2J", "bad\udcff", "x" * 255, "-rf", "--", "..foo", "trailing ", "quote'\"", "$(touch owned)", "a b", "\u202ebidi", "nul\\0", "%s%n")
+
+
+@test(id="FS-16")
+def hostile_names_come_home_whole_and_are_shown_inert(place):
+    script = "import os, sys\nfor name in sys.argv[1:]:\n    open(name, 'wb').write(os.fsencode(name))\nfor n in range(3000): open(f'many{n}', 'w').close()\nfor n in range(100):\n    os.mkdir('deep' * 5)\n    os.chdir('deep' * 5)\nopen('end', 'w').close()\n"
+    done = place.cove("run", "-q", "--", "/usr/bin/python3", "-c", script, *HOSTILE_NAMES)
+    equal(done.code, 0, done)
+    outputs = {words: bounded_output(place, *words) for words in (("diff", "--stat"), ("diff",), ("export", "-o", "../out.tar"), ("apply", "--yes"))}
+    for words, output in outputs.items():
+        if words != ("diff",):  # through a pipe a patch has the bytes as they are
+            equal(re.findall(rb"[\x1b\xff]|\xe2\x80\xae", output), [], f"{words}: bytes that act")
+    control_fires(b"\x1b" in outputs["diff",], "where they are not made inert, they are seen")
+    for name in HOSTILE_NAMES:
+        equal((place.work / name).read_bytes(), os.fsencode(name), f"{name!r} at home")
+    equal(len([p for p in place.work.iterdir() if p.name.startswith("many")]), 3000, "all of a large directory")
+    equal(sorted(set(os.listdir(place.dir)) - {"work", "home", "state", "out.tar"}) + [n for n in os.listdir(place.work) if n == "owned"], [], "made by a name")
+    assert (place.work / ("/".join(["deep" * 5] * 100)) / "end").exists(), "the deep tree at home"
+    leave(place, "exec /usr/bin/python3 -c \"import os\nfor n in range(250):\n    os.mkdir('deeper' * 4)\n    os.chdir('deeper' * 4)\"")
+    refused(place.cove("diff"), "what is nested deeper than a path is long", "too deep")
+
+
+def bounded_output(place, *words):
+    began = time.monotonic()
+    done = place.cove(*words)
+    assert done.code in (0, 1) and time.monotonic() - began < 30, f"{words}: {done!r}"
+    return done.out + done.err
 
 
 def marks_of_layers(layers):
@@ -433,6 +544,108 @@ def attributes_that_mean_something_are_refused_or_mean_nothing(place):
     control_fires(marks_of_layers(place.work), "a mark is found")
 
 
+READ_BY_US = ("cove.yaml", ".gitignore", ".gitattributes", ".gitmodules", ".git", "sub/.git", "sub/.gitignore", "package.json", "pyproject.toml", ".envrc", "plain")
+IN_GIT = (".git/HEAD", ".git/config", ".git/index", ".git/info/exclude", ".git/packed-refs", ".git/commondir", ".git/objects/info/alternates", ".git/refs/heads/main")
+OFFERS = r"""
+import os, socket, sys
+kind, names = sys.argv[1], sys.argv[2:]
+for name in names:
+    os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
+    if kind == "fifo":
+        os.mkfifo(name)
+    elif kind == "socket":
+        socket.socket(socket.AF_UNIX).bind(name)
+    elif kind == "link":
+        os.symlink("/proc/kmsg", name)
+    elif kind == "endless":
+        os.symlink("/dev/zero", name)
+    else:
+        open(name, "w").close()
+        for size in (2**63 - 1, 2**44 - 4096, 2**40):
+            try:
+                os.truncate(name, size)
+                break
+            except OSError:
+                pass
+"""
+OF_LAYERS = (("diff",), ("diff", "--json"), ("diff", "--stat"), ("apply", "--yes"), ("export", "-o", "../out.tar"), ("show",))
+OF_WORKSPACES = (("policy", "show"), ("run", "-q", "--rm", "--", "/bin/true"), ("run", "--print-plan", "--hide", "*.pem", "--", "/bin/true"), ("diff",))
+
+
+def bounded(place, *words, seconds=20):
+    """Runs cove to its end, in so many seconds and with little memory."""
+    process = subprocess.Popen([COVE, *words], cwd=place.work, env=place.env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    late = threading.Timer(seconds, process.kill)
+    late.start()
+    errors = process.stderr.read().decode(errors="replace")
+    _, status, usage = os.wait4(process.pid, 0)
+    late.cancel()
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode >= 0, f"{words} took longer than {seconds} s, or crashed: {process.returncode} {errors}"
+    assert usage.ru_maxrss < 200 << 10, f"{words} took {usage.ru_maxrss} KiB"
+    return process.returncode, errors
+
+
+def empty(top):
+    for path in top.iterdir():
+        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+
+
+def never_ends(path):
+    """Whether a careless reader would wait for ever, or as long as it takes."""
+    try:
+        subprocess.run(["sha256sum", path], timeout=0.5, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    except subprocess.TimeoutExpired:
+        return True
+    return False
+
+
+@test(id="FS-18")
+def a_file_that_never_ends_keeps_nobody_waiting(place):
+    offers = place.dir / "offers.py"
+    offers.write_text(OFFERS)
+    for kind in ("fifo", "socket", "link", "endless", "sparse"):
+        for names in (READ_BY_US, IN_GIT) if kind in ("fifo", "sparse") else (READ_BY_US,):
+            empty(place.work)
+            done = place.cove("run", "-q", "--read", offers, "--", "/usr/bin/python3", offers, kind, *names)
+            equal(done.code, 0, f"{kind}: {done!r}")
+            codes = {words[0]: bounded(place, *words)[0] for words in OF_LAYERS}
+            assert names != READ_BY_US or (codes["apply"], codes["export"] in (1, 125)) == (1, True), f"{kind}: not all can be brought home: {codes}"
+            equal([name for name in names if (place.work / name).exists() and not (kind == "sparse" and (place.work / name).is_file())], [], f"{kind}: came home")
+            # And where the owner's own tree has them, by an earlier command that was granted rw.
+            empty(place.work)
+            subprocess.run(["/usr/bin/python3", offers, kind, *names], cwd=place.work, check=True)
+            for words in OF_WORKSPACES:
+                bounded(place, *words)
+            if kind in ("fifo", "endless", "sparse"):
+                control_fires(never_ends(place.work / names[1]), f"a careless reader of a {kind} waits")
+            for record in place.state.glob("sandboxes/*/record.json"):
+                place.cove("rm", record.parent.name)
+
+
+@test(id="FS-18")
+def a_file_that_grows_while_it_is_read_has_an_end(place):
+    leave(place, "for f in .gitignore package.json plain; do echo x >$f; done")
+    stop = threading.Event()
+
+    def grow(path):  # as by a descriptor that somebody outside still holds
+        size = 1 << 20
+        while not stop.wait(0.0005):
+            size += 1 << 20
+            os.truncate(path, size)
+    growing = [threading.Thread(target=grow, args=(layer(place) / name,)) for name in (".gitignore", "package.json", "plain")]
+    for thread in growing:
+        thread.start()
+    try:
+        for words in (("diff", "--stat"), ("export", "-o", "../out.tar"), ("apply", "--yes")):
+            bounded(place, *words)
+    finally:
+        stop.set()
+        for thread in growing:
+            thread.join()
+    control_fires((layer(place) / "plain").stat().st_size > 4 << 20, "it grew")
+
+
 @test(id="FS-19")
 def predictable_paths_that_others_made_are_not_used(place):
     victim = place.dir / "victim"
@@ -462,6 +675,56 @@ def predictable_paths_that_others_made_are_not_used(place):
     equal((victim / "file").read_text(), "x", "the victim")
     equal({p.name for p in victim.iterdir()} - {"state"}, {"file"}, "names at the victim")  # "state" was asked for by its owner
     control_fires(place.run("true").code == 0, "an ordinary state directory")
+
+
+PARTS = (("a", "a"), ("b", "b"), (".", "[.]"), ("*", "[^/]*"), ("?", "[^/]"), ("[ab]", "[ab]"), ("[!a]", "[^a/]"), ("\\*", "[*]"))
+FOLDERS, LEAVES = ("a", "ab", ".b"), ("a", "b", "a.b", "*")
+
+
+def random_pattern(dice):
+    """A pattern and the regular expression that it means, over "/" and the path in its tree."""
+    components = []
+    for _ in range(dice.randint(1, 3)):
+        pieces = [dice.choice(PARTS) for _ in range(dice.randint(1, 2))]
+        if "".join(p[0] for p in pieces) in ("**", ".", ".."):  # these mean something else
+            pieces = [PARTS[0]]
+        components.append(("**", "(/[^/]+)*") if dice.random() < 0.15 and components else ("".join(p[0] for p in pieces), "/" + "".join(p[1] for p in pieces)))
+    anchored = len(components) > 1 or dice.random() < 0.3
+    glob = ("/" if anchored and len(components) == 1 else "") + "/".join(c[0] for c in components)
+    return glob, re.compile(("" if anchored else "(/[^/]+)*") + "".join(c[1] for c in components))
+
+
+def is_hidden(rules, path):
+    """Deny wins: one pattern that has the path, or a directory around it, is enough."""
+    around = [path[:at] for at in range(1, len(path) + 1) if at == len(path) or path[at] == "/"]
+    return any(rule.fullmatch("/" + part) for rule in rules for part in around)
+
+
+@test(id="FS-21")
+def random_policies_show_what_the_model_says(place):
+    """Live; tests/unit/box/hide_model_test.c compares 10,000 with a model of its own."""
+    dice, trees = random.Random(21), {"work": place.work, "/ro": place.dir / "ro", "/cow": place.dir / "cow"}
+    canaries, tokens = Canaries(), {}
+    for name, top in trees.items():
+        for path in (f"{one}/{two}/{leaf}" for one in FOLDERS for two in FOLDERS for leaf in LEAVES):
+            canaries.plant(top / path)
+            tokens[name, path] = canaries.tokens[-1]
+    put_probe(place)
+    asked = [path if name == "work" else f"{name}/{path}" for name, path in tokens]
+    shown_ever, hidden_ever = 0, 0
+    for number in range(200 // 4 if IDENTITY != "user" else 200):
+        patterns = [random_pattern(dice) for _ in range(dice.randint(1, 4))]
+        rules = [regex for _, regex in patterns]
+        options = [("--hide", glob) for glob, _ in patterns] + [("-v", f"{trees['/ro']}:/ro:ro"), ("-v", f"{trees['/cow']}:/cow:cow"), ("--read", str(trees["/ro"] / "a"))]
+        dice.shuffle(options)  # no order counts, and a grant undoes no --hide
+        if is_hidden(rules, "probe"):
+            continue
+        seen = attack(place, "spill", *asked, options=[word for pair in options for word in pair]).result.out.decode()
+        for (name, path), token in tokens.items():
+            want = not is_hidden(rules, path)
+            equal(token in seen, want, f"{name} {path} with {options}")
+            shown_ever, hidden_ever = shown_ever + want, hidden_ever + (not want)
+    control_fires(min(shown_ever, hidden_ever) > 500, f"both verdicts are common: {shown_ever} shown, {hidden_ever} hidden")
 
 
 main()

@@ -69,6 +69,7 @@ def no_id_of_the_host_is_mapped_and_ids_cannot_be_changed(place):
     assert not own or set(uids) == {str(own)}, uids
     all_refused(report, "ids", besides=("setuid-0", "write:/proc/self/setgroups") if not own else ())
     control_fires(maps_foreign_ids("0 0 1", own), "a map of uid 0")
+    control_fires("setuid-0" in attack_host(place, "ids", prefix=["unshare", "--user", "--map-root-user"]).worked(), "where it is mapped, an id can be taken")
 
 
 @test(id="NS-04")

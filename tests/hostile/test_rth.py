@@ -241,28 +241,55 @@ def on_terminal(place, *words):
     return got
 
 
-TRICKS = {"escape": b"\x1b[2J\x1b]0;owned\x07\x1b[31mred\n", "bidi": "access = \u202e\u2066user\u2069\u2066 // admin\n".encode(), "zero": "pass\u200bword\n".encode(), "crlf": b"one\r\ntwo\r\n",
-          "overwrite": b"evil()\rgood()\n", "long": b"x" * 200_000 + b"\n", "utf8": b"\xff\xfe\xc0\x80\n", "c1": "\x9b31m\n".encode(), "csi8": b"\x9b2J\n", "nul": b"a\0b\n"}
+# Name: content, and by which words each is told ("" for what is no trick).
+TRICKS = {"escape": (b"\x1b[2J\x1b]0;owned\x07\x1b[31mred\n", "control"), "bidi": ("access = \u202e\u2066user\u2069\u2066 // admin\n".encode(), "bidi"),
+          "zero": ("pass\u200bword\n".encode(), "invisible"), "tags": ("do\U000e0069\U000e0067 it\n".encode(), "invisible"), "joiner": ("pass\u2060word\n".encode(), "invisible"),
+          "overwrite": (b"evil()\rgood()\n", "carriage-return"), "long": (b"x" * 200_000 + b"; evil()\n", "long-line"), "utf8": (b"\xff\xfe\xc0\x80\n", "no-utf8"), "c1": ("\x9b31m\n".encode(), "control"),
+          "csi8": (b"\x9b2J\n", "no-utf8"), "nul": (b"a line\n" * 2000 + b"a\0b\n", "nul"), "cyrillic": ("p\u0430yload = 1\n".encode(), "mixed-scripts"),
+          "crlf": (b"one\r\ntwo\r\n", ""), "plain": ("na\u00efve caf\u00e9 \u4e2d\u6587 \U0001f600\n".encode(), "")}
+ODD_NAMES = ("new\nline", "esc\x1b[2Jape", "bidi\u202ename", "bad\udcff", "p\u0430ypal")
+PLANT = """import os
+for name, content in %r.items():
+    open(name, 'wb').write(content)
+for name in %r:
+    open(os.fsencode(name), 'w').write('x\\n')
+open('Plant.py', 'w').write('twin\\n')
+open('script', 'wb').write(b'evil()\\n\\0\\n')
+os.rename('kept', 'moved')
+"""
+UNSEEN = "[\x80-\x9f\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e0fff]"
+
+
+def acting(shown):
+    """What in the bytes on a terminal moves, hides or reorders something, apart from the colours of a diff."""
+    plain = re.sub(rb"\x1b\[(?:1|3[1236])?m", b"", shown)
+    found = re.findall(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|\r(?!\n)", plain)
+    return found + re.findall(UNSEEN, plain.decode(errors="replace")) + re.findall("\ufffd", plain.decode(errors="replace"))
 
 
 @test(id="RTH-16")
-def a_diff_on_a_terminal_is_inert(place):
-    write(place.work / "plant.py", "import os\nfor name, content in %r.items():\n    open(name, 'wb').write(content)\nfor name in (b'new\\nline', b'esc\\x1b[2Jape', 'bidi\\u202ename'.encode(), b'bad\\xff'):\n"
-          "    open(name, 'w').write('x\\n')\nopen('Plant.py', 'w').write('twin\\n')\n" % TRICKS)
+def a_diff_on_a_terminal_shows_all_and_is_inert(place):
+    write(place.work / "plant.py", PLANT % ({name: content for name, (content, _) in TRICKS.items()}, ODD_NAMES))
+    write(place.work / "kept", "a file of the owner\n" * 20)
     leave(place, "/usr/bin/python3 plant.py")
+    told = {path: set(change.get("tricks") or ()) for path, change in changes(place).items()}
+    equal({name: word for name, (_, word) in TRICKS.items() if (word not in told[name] if word else told[name])}, {}, f"tricks that were not told, or told of plain text: {told}")
+    flags = {path: change["flags"] for path, change in changes(place).items()}
+    equal(flags["Plant.py"], ["twin"], "a name that looks like another one")
+    equal([path for path in flags if path not in TRICKS and path not in ("Plant.py", "moved", "kept", "script") and not {"odd-name", "twin"} & set(flags[path])], [], "names that are not told")
     for words in (("diff",), ("diff", "--stat"), ("diff", "--name-only"), ("apply", "--dry-run"), ("apply", "--yes")):
-        shown = re.sub(rb"\x1b\[(?:1|3[1236])?m", b"", on_terminal(place, *words))  # the colours of a diff
-        raw = [byte for byte in re.findall(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]", shown)]
-        equal(raw, [], f"{words}: control characters")
-        equal(re.findall("[\x80-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]", shown.decode(errors="replace")), [], f"{words}: characters that move or hide others")
-        assert not re.search(rb"\r(?!\n)", shown), f"{words}: a carriage return in a line"
-        shown.decode()
-    flags = {path: change["flags"] for path, change in changes(place).items()} or {}
-    listed = on_terminal(place, "apply", "--dry-run").decode()
-    for word in ("escape", "nul", "long", "Plant.py"):
-        assert word in listed or word in flags or (place.work / word).exists(), f"{word} is not told"
-    control_fires(b"\x1b[2J" in (place.work / "escape").read_bytes() and b"\x1b[2J" in subprocess.run(["cat", "escape"], cwd=place.work, stdout=subprocess.PIPE).stdout,
-                  "the bytes are what they are")
+        shown = on_terminal(place, *words)
+        equal(acting(shown), [], f"{words}: bytes that act")
+        missing = [name for name in (*TRICKS, "Plant.py", "moved") if name not in shown.decode()]
+        equal(missing, [], f"{words}: not shown")
+        assert words != ("diff",) or re.search(r"script[^\n]*\n(.*\n){0,4}?[^\n]*(B|b)inary", shown.decode()), f"a script with a NUL is not shown as what it is taken for: {shown[-3000:]}"
+        if words[-1] in ("diff", "--stat", "--dry-run"):
+            unmarked = [name for name, (_, word) in TRICKS.items() if bool(word) != bool(re.search(rf"\b{name}\b[^\n]*Trojan Source", shown.decode()))]
+            equal(unmarked, [], f"{words}: not marked, or marked without a reason")
+    for name, (content, word) in TRICKS.items():
+        equal((place.work / name).read_bytes(), content, f"{name} came home as it is")
+        if word and name not in ("long", "cyrillic"):
+            control_fires(acting(subprocess.run(["cat", name], cwd=place.work, stdout=subprocess.PIPE).stdout), f"the judge sees {name} where it is shown as it is")
 
 
 def stopped_at(place, call, number, change, *options):

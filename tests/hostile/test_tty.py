@@ -164,8 +164,17 @@ def names_are_shown_harmless(place):
     policy = place.dir / "policy.yaml"
     policy.write_text(f'"{evil.encode("unicode_escape").decode()}": 1\n')
     inert(place.run("true", options=("--policy", policy)).errors, "a message about a key")
-    raw = subprocess.run(["ls", evil + "x"], cwd=place.work, env=dict(place.env, QUOTING_STYLE="literal"), stderr=subprocess.PIPE).stderr
-    control_fires(b"\x1b" in raw or b"\\" in raw or b"'" in raw, "another program shows it")
+    done = place.cove("run", "-q", "--label", f"why={evil}", "--", "sh", "-c", 'mkdir "$1"; echo x >"$1/made$1"; ln -s "$1" link; echo x >made', "sh", f"sub{evil}")
+    equal(done.code, 0, done)
+    for words in (("ls",), ("show",), ("diff", "--stat"), ("apply", "--dry-run"), ("apply", "--yes"), ("export", "-o", "../out.tar"), ("ls", f"{evil}"), ("show", f"{evil}"),
+                  ("diff", f"{evil}"), ("rm", f"{evil}")):
+        done = place.cove(*words)
+        inert(done.text + done.errors, f"{words}")
+    try:
+        inert(evil, "the name itself")
+    except AssertionError:
+        return
+    control_fires(False, "the judge takes anything")
 
 
 @test(id="TTY-05")
@@ -191,6 +200,53 @@ def floods_are_bounded_and_the_terminal_comes_back(place):
         terminal.process.send_signal(signal.SIGTERM)
         terminal.process.wait(20)
         equal(termios.tcgetattr(terminal.slave), terminal.before, "the settings after SIGTERM")
+
+
+QUESTION = b"bring 1 change home? [y/N] "
+
+
+def brought_home(place, script, *typed):
+    """On one terminal of the host: a command that draws, then the real question.  `typed` are pairs: when this is
+    seen so often, that is typed.  Whether the change came home."""
+    (place.work / "made").unlink(missing_ok=True)
+    command = f'"$0" run -q -- sh -c "echo x >made; {script}"; echo ENDED; sleep 0.5; "$0" apply; echo ASKED'
+    with Terminal(place, "sh", "-c", command, COVE) as terminal:
+        for sign, times, keys in typed:
+            deadline = time.monotonic() + 20
+            while terminal.output.count(sign) < times and time.monotonic() < deadline:
+                terminal.read(0.1)
+            assert terminal.output.count(sign) >= times, f"{sign} was not seen: {terminal.output!r}"
+            os.write(terminal.master, keys)
+        terminal.read(until=b"ASKED")
+        assert b"ASKED" in terminal.output, terminal.output
+        terminal.read(1)
+        equal(terminal.typed(), 0, "left for the next program")
+    for record in place.state.glob("sandboxes/*/record.json"):
+        place.cove("rm", record.parent.name)
+    return (place.work / "made").exists(), terminal.output
+
+
+@test(id="TTY-06")
+def an_answer_to_a_drawn_question_is_no_answer_to_a_real_one(place):
+    draw = f"printf '{QUESTION.decode()}'"
+    home, output = brought_home(place, f"{draw}; read answer; echo GOT-\\$answer", (QUESTION, 1, b"y\n"), (QUESTION, 2, b"n\n"))
+    equal((home, b"GOT-y" in output), (False, True), f"it was typed into the sandbox: {output!r}")
+    home, output = brought_home(place, draw, (b"ENDED", 1, b"y\ny\n"), (QUESTION, 2, b"n\n"))
+    equal(home, False, f"typed before the question stood there: {output!r}")
+    home, output = brought_home(place, draw, (b"ENDED", 1, b"y\n"), (QUESTION, 2, b"y\n"))
+    control_fires(home, f"the answer to the real question: {output!r}")
+
+
+@test(id="TTY-06")
+def what_is_typed_at_a_drawn_prompt_of_a_shell_stays_inside(place):
+    prompt, mark = b"me@host:~$ ", place.work / "owned"
+    for words, seen in (((COVE, "run", "--rm", "-q", "--", "sh", "-c"), False), (("sh", "-c"), True)):
+        with Terminal(place, *words, f"printf '{prompt.decode()}'; read line; eval \"$line\"; echo AFTER") as terminal:
+            terminal.read(until=prompt)
+            os.write(terminal.master, f"echo x >{mark}\n".encode())
+            terminal.read(until=b"AFTER")
+            assert b"AFTER" in terminal.output, terminal.output
+        control_fires(mark.exists(), "on the host it would act") if seen else equal(mark.exists(), False, "the host's file")
 
 
 main()

@@ -44,8 +44,8 @@ def listed(place, *words):
     return {c["path"] if isinstance(c["path"], str) else bytes.fromhex(c["path"]["=hex"]): c for c in json.loads(done.out)["changes"]}
 
 
-def on_terminal(place, *words, answers=b"", env=None):
-    """cove WORDS on a terminal: all that comes out."""
+def on_terminal(place, *words, answers=(), env=None):
+    """cove WORDS on a terminal: all that comes out.  Each question gets its answer, once it is asked."""
     pid, fd = pty.fork()
     if pid == 0:
         try:
@@ -53,10 +53,10 @@ def on_terminal(place, *words, answers=b"", env=None):
             os.execve(COVE, [COVE, *words], dict(place.env, **(env or {})))
         finally:
             os._exit(99)
-    out = b""
-    if answers:
-        os.write(fd, answers)
+    out, waiting = b"", list(answers)
     while True:
+        if waiting and out.count(b"[y/N] ") > len(answers) - len(waiting):
+            os.write(fd, waiting.pop(0))
         try:
             part = os.read(fd, 65536)
         except OSError:
@@ -472,7 +472,7 @@ def who_asks_shows_what_it_is_about(place):
     write(place.work / "f", "one\ntwo\n")
     write(place.work / "g", "one\n")
     change(place, "echo three >>f; printf 'evil\\033[2J\\n' >.envrc; echo no >g")
-    code, out = on_terminal(place, "apply", "-i", answers=b"n\ny\nn\n")
+    code, out = on_terminal(place, "apply", "-i", answers=(b"n" * 300 + b"y\n", b"y\n", b"n\n"))
     assert code == 0 and b"+three" in out and b"+evil\\x1b[2J" in out and b"\x1b[2J" not in out, out
     assert b"class A" in out and b"bring it home? [y/N]" in out, out
     equal(((place.work / "f").read_text(), (place.work / "g").read_text(), (place.work / ".envrc").exists()), ("one\ntwo\nthree\n", "one\n", False))

@@ -2,6 +2,8 @@
 
 #include "probe.h"
 
+#include "init/protocol.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -152,6 +154,12 @@ static int signals(int argc, char **argv)
     return 0;
 }
 
+/* The kernel's own: that of musl refuses more than a kilobyte of control data. */
+static long send_raw(int fd, const struct msghdr *message, int flags)
+{
+    return syscall(SYS_sendmsg, fd, message, flags | MSG_NOSIGNAL);
+}
+
 /* Sends as many descriptors as fit, with forged credentials, over everything that is open. */
 static int send_descriptors(int argc, char **argv)
 {
@@ -177,12 +185,82 @@ static int send_descriptors(int argc, char **argv)
         head->cmsg_len = CMSG_LEN(MANY * sizeof(int));
         for (int i = 0; i < MANY; i++)
             memcpy(CMSG_DATA(head) + (size_t)i * sizeof(int), &(int){ 0 }, sizeof(int));
-        chkf(sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL), "send:%d", fd);
+        chkf(send_raw(fd, &message, MSG_DONTWAIT), "send:%d", fd);
         chkf(getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &(socklen_t){ sizeof type }), "socket:%d", fd);
     }
     say("waiting", "yes");
     char byte;
     while (read(0, &byte, 1) > 0)
+        continue;
+    return 0;
+}
+
+/* The socket between PID 1 and the keeper, which a command only has where a guard was left out. */
+static int find_channel(void)
+{
+    for (int fd = 3; fd < 64; fd++) {
+        int type = 0;
+
+        if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &(socklen_t){ sizeof type }) == 0 &&
+            type == SOCK_SEQPACKET)
+            return fd;
+    }
+    return -1;
+}
+
+/* One message as PID 1 would send it, but of so many bytes and with so many descriptors. */
+static long forge(int channel, struct message forged, size_t size, size_t fds)
+{
+    enum { MANY = 253, ROOM = 1 << 17 };
+    static char bytes[ROOM];
+    static union {
+        char bytes[CMSG_SPACE(MANY * sizeof(int))];
+        struct cmsghdr align;
+    } control;
+    struct iovec part = { bytes, size < ROOM ? size : ROOM };
+    struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
+
+    memcpy(bytes, &forged, sizeof forged);
+    if (fds) {
+        message.msg_control = &control;
+        message.msg_controllen = CMSG_SPACE(fds * sizeof(int));
+        struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+
+        *head = (struct cmsghdr){ .cmsg_len = CMSG_LEN(fds * sizeof(int)),
+                                  .cmsg_level = SOL_SOCKET,
+                                  .cmsg_type = SCM_RIGHTS };
+        memset(CMSG_DATA(head), 0, fds * sizeof(int)); /* standard input, so many times */
+    }
+    return send_raw(channel, &message, 0);
+}
+
+/* KIND PID STATUS SIZE FDS TIMES, again and again: what a PID 1 that somebody has taken over could say.
+ * PID 0 is our own; SIZE +1 is a byte more than a message has, =1 a single one.  Waits for a byte, and
+ * stays afterwards: it is the keeper that has to make an end. */
+static int channel(int argc, char **argv)
+{
+    int fd = find_channel();
+
+    chk("found", fd);
+    say("waiting", "yes");
+    (void)!read(0, &(char){ 0 }, 1);
+    for (int i = 0; i + 5 < argc; i += 6) {
+        struct message forged = { .kind = (uint32_t)strtol(argv[i], NULL, 0),
+                                  .pid = atoi(argv[i + 1]) ? atoi(argv[i + 1]) : getpid(),
+                                  .status = atoi(argv[i + 2]),
+                                  .error.kind = (enum error_kind) ~0 };
+        const char *size = argv[i + 3];
+        size_t bytes = (size_t)atol(size + 1) * (*size == '-' ? -1UL : 1) + (*size == '=' ? 0 : sizeof forged);
+        size_t fds = (size_t)atoi(argv[i + 4]);
+
+        memset(forged.error.text, 'x', sizeof forged.error.text); /* without an end */
+        long sent = forge(fd, forged, bytes, fds);
+
+        chkf(sent, "sent:%d", i / 6);
+        for (long times = atol(argv[i + 5]); times > 1 && sent >= 0; times--)
+            sent = forge(fd, forged, bytes, fds);
+    }
+    while (pause() < 0) /* always */
         continue;
     return 0;
 }
@@ -193,5 +271,6 @@ const struct attack ipc_attacks[] = {
     { "system-v", system_v },
     { "signals", signals },
     { "send-descriptors", send_descriptors },
+    { "channel", channel },
     { NULL, NULL },
 };

@@ -127,7 +127,11 @@ static void the_path_of_a_new_file_decides(void **state)
           A }, /* long s */
         { "\xe2\x84\xaa"
           "build",
-          B }, /* the sign for Kelvin */
+          B },                         /* the sign for Kelvin */
+        { ".gitcon\xef\xac\x81g", A }, /* ligature fi */
+        { "Make\xef\xac\x81le", B },
+        { "sitecu\xef\xac\x86omize.py", A }, /* st */
+        { ".\xc3\x9fhrc", NO },              /* sharp s; no name of ours */
         { ".g\xff"
           "it/config",
           NO },
