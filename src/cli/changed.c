@@ -8,6 +8,7 @@
 #include "changes/patch.h"
 #include "changes/review.h"
 #include "cli/say.h"
+#include "cli/whereabouts.h"
 #include "git/own.h"
 #include "sys/sys.h"
 
@@ -304,14 +305,28 @@ static void keep_wanted(struct changed *changed)
     changes_free(&dropped);
 }
 
-int changed_read(const struct strings *words, struct changed *out, struct error *err)
+static int find_workspace(struct changed *changed, const char *to, struct error *err)
+{
+    struct kept *kept = &changed->which.all.items[changed->kept - changed->which.all.items];
+    struct error ignored;
+    autofree char *here = which_work_tree(&changed->which, &ignored);
+
+    if (kept->state != KEPT_BROKEN)
+        return whereabouts_find(&kept->record, here, to, err);
+    *err = kept->problem;
+    return -1;
+}
+
+int changed_read(const struct strings *words, const char *to, struct changed *out, struct error *err)
 {
     size_t first = 0;
 
     if (which_read(&out->which, err) < 0)
         return -1;
     out->kept = choose(&out->which, words, &first, err);
-    if (!out->kept || changed_paths(out, words, first, &out->paths, err) < 0 || scan(out, err) < 0)
+    if (!out->kept || find_workspace(out, to, err) < 0)
+        return -1;
+    if (changed_paths(out, words, first, &out->paths, err) < 0 || scan(out, err) < 0)
         return -1;
     if (check_first(out, words, first, err) < 0)
         return -1;

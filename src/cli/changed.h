@@ -24,8 +24,8 @@ struct changed {
 
 /* `words`: a sandbox first, if it is one, then paths; without a sandbox the last one of this work
  * tree.  The changes are those at and below the paths (all without any), with the new directories around
- * them. */
-int changed_read(const struct strings *words, struct changed *out, struct error *err);
+ * them.  `to`, or NULL: another copy of the workspace, which the changes are for. */
+int changed_read(const struct strings *words, const char *to, struct changed *out, struct error *err);
 
 /* Paths as people write them, relative to the current directory if that lies in the workspace, else to the
  * workspace; as the changes have them.  "" is the workspace.  ERROR_INVALID: one lies outside. */

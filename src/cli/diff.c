@@ -209,7 +209,7 @@ int cli_diff(const struct command *command, int argc, char **argv)
         say_help(command);
         return 0;
     }
-    if (changed_read(&options.words, &changed, &err) < 0)
+    if (changed_read(&options.words, NULL, &changed, &err) < 0)
         return which_error(&err);
 
     struct patch_source source = { changed.upper, changed.base, true };

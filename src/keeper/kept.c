@@ -170,8 +170,13 @@ const struct kept *kept_find(const struct kept_list *list, const char *word, str
     return NULL;
 }
 
-const struct kept *kept_newest_of(const struct kept_list *list, const char *workspace)
+const struct kept *kept_newest_of(const struct kept_list *list, const char *workspace,
+                                  const struct stat *status)
 {
+    for (size_t i = 0; i < list->len; i++)
+        if (list->items[i].record.workspace && list->items[i].record.workspace_device == status->st_dev &&
+            list->items[i].record.workspace_inode == status->st_ino)
+            return &list->items[i];
     for (size_t i = 0; i < list->len; i++)
         if (list->items[i].record.workspace && strcmp(list->items[i].record.workspace, workspace) == 0)
             return &list->items[i];

@@ -152,6 +152,25 @@ bool record_is_on_copy(const struct record *record, const struct record_layer *l
     return strcmp(record->mode, "copy") == 0 && strcmp(layer->why, TREE_WHY_WORKSPACE) == 0;
 }
 
+void record_move(struct record *record, const char *path)
+{
+    char *old = record->workspace;
+
+    for (size_t i = 0; i < record->layers.len; i++) {
+        char **source = &record->layers.items[i].source;
+
+        if (!path_within(*source, old))
+            continue;
+
+        char *moved = text_format("%s%s", path, *source + strlen(old));
+
+        free(*source);
+        *source = moved;
+    }
+    record->workspace = text_copy(path);
+    free(old);
+}
+
 void record_set_ids(struct record *record, const struct ids *ids)
 {
     record->shifted = ids->shifted;

@@ -89,5 +89,9 @@ bool record_has_label(const struct record *record, const char *wanted);
 /* Whether u<number> lies on a private copy of the source, b<number> beside it. */
 bool record_is_on_copy(const struct record *record, const struct record_layer *layer);
 
+/* The workspace is called `path` by now, and so is what lies in it outside.  What things were called inside
+ * stays. */
+void record_move(struct record *record, const char *path);
+
 void record_set_ids(struct record *record, const struct ids *ids);
 void record_get_ids(const struct record *record, struct ids *out);

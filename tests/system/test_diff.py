@@ -453,6 +453,46 @@ def each_way_out_of_a_conflict(place):
     equal((done.code, (place.work / "both").read_text(), (place.work / "gone").exists()), (0, "one\nagent\n", False), done)
 
 
+# The workspace moves
+
+@test
+def a_project_that_was_moved_keeps_its_sandboxes(place):
+    repository(place)
+    write(place.work / "f", "one\n")
+    write(place.work / "sub/g", "one\n")
+    commit(place)
+    change(place, "echo agent >>f; echo new >sub/new; git -c user.name=a -c user.email=a commit -qam inside", "--name", "s1")
+    moved = place.dir / "moved"
+    place.work.rename(moved)
+    one_error(place.cove("diff", "s1", cwd=place.dir), "not there any more", "cove apply --to DIR")
+    place.work.mkdir()
+    one_error(place.cove("apply", "--yes", "s1", cwd=place.dir), "replaced since", "cove apply --to DIR")
+    for words in ((), ("s1",)):
+        done = place.cove("diff", *words, cwd=moved)
+        assert done.code == 0 and "+agent" in done.text and "1 commit" in done.text, done
+    done = place.cove("diff", "--name-only", "new", cwd=moved / "sub")
+    equal((done.code, done.text), (0, "sub/new\n"), done)
+    equal(place.cove("export", "s1", "-o", place.dir / "out.tar", cwd=moved).code, 0)
+    done = place.cove("apply", "--yes", "s1", "--to", moved, cwd=place.dir)
+    equal((done.code, (moved / "f").read_text(), (moved / "sub/new").read_text()), (0, "one\nagent\n", "new\n"), done)
+    done = place.cove("apply", "--yes", cwd=moved)
+    assert done.code == 0 and "cove/s1/" in done.text, done
+    equal(list(place.work.iterdir()), [], "nothing came to the directory that has the name now")
+
+
+@test
+def without_its_workspace_a_sandbox_comes_to_another_copy(place):
+    write(place.work / "f", "one\n")
+    change(place, "echo agent >>f; echo new >new; echo same >>same", "--name", "s1")
+    time.sleep(0.05)
+    shutil.copytree(place.work, place.dir / "copy")
+    shutil.rmtree(place.work)
+    done = place.cove("apply", "--yes", "s1", "--to", "copy", cwd=place.dir)
+    assert done.code == 1 and "is compared with" in done.errors and "CONFLICT f" in done.text, done
+    equal(((place.dir / "copy/f").read_text(), (place.dir / "copy/new").read_text()), ("one\n", "new\n"), "what is in doubt stays")
+    one_error(place.cove("apply", "--yes", "s1", "--to", "absent", cwd=place.dir), "not there any more")
+
+
 # Apply, for programs and people
 
 @test
