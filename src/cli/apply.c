@@ -334,7 +334,9 @@ int cli_apply(const struct command *command, int argc, char **argv)
         say_help(command);
         return 0;
     }
-    if (changed_read(&options.words, options.run.to, &changed, &err) < 0)
+    struct changed_wish wish = { .words = &options.words, .to = options.run.to };
+
+    if (changed_read(&wish, &changed, &err) < 0)
         return which_error(&err);
 
     __attribute__((cleanup(consent_free))) struct consent consent = {

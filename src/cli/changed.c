@@ -150,8 +150,6 @@ static int scan(struct changed *changed, struct error *err)
     const struct record *record = &changed->kept->record;
     const struct record_layer *layer = workspace_layer(record);
 
-    if (changed->kept->state == KEPT_RUNNING)
-        return error_set(err, ERROR_REFUSED, "sandbox %.12s still runs; wait for its end", changed->kept->id);
     if (!layer)
         return error_set(err, ERROR_MISSING, "sandbox %.12s has no workspace that it could change",
                          changed->kept->id);
@@ -317,14 +315,32 @@ static int find_workspace(struct changed *changed, const char *to, struct error 
     return -1;
 }
 
-int changed_read(const struct strings *words, const char *to, struct changed *out, struct error *err)
+/* What a command is just writing may be looked at, but is not taken. */
+static int check_running(const struct kept *kept, bool allowed, struct error *err)
 {
+    if (kept->state != KEPT_RUNNING)
+        return 0;
+    if (!allowed) {
+        error_set(err, ERROR_REFUSED, "sandbox %.12s still runs; wait for its end", kept->id);
+        return error_hint(err, "`cove diff` shows what it has changed so far");
+    }
+    if (strcmp(kept->record.mode, "rw") == 0)
+        return error_set(err, ERROR_REFUSED, "sandbox %.12s still runs, and writes to %.200s itself", kept->id,
+                         kept->record.workspace);
+    say_warning("sandbox %.12s still runs; this may change", kept->id);
+    return 0;
+}
+
+int changed_read(const struct changed_wish *wish, struct changed *out, struct error *err)
+{
+    const struct strings *words = wish->words;
     size_t first = 0;
 
     if (which_read(&out->which, err) < 0)
         return -1;
     out->kept = choose(&out->which, words, &first, err);
-    if (!out->kept || find_workspace(out, to, err) < 0)
+    if (!out->kept || find_workspace(out, wish->to, err) < 0 ||
+        check_running(out->kept, wish->running, err) < 0)
         return -1;
     if (changed_paths(out, words, first, &out->paths, err) < 0 || scan(out, err) < 0)
         return -1;

@@ -48,7 +48,7 @@ static void print_digest(const struct changed *changed, const struct review *rev
 {
     char digest[SHA256_TEXT];
 
-    if (!isatty(STDOUT_FILENO))
+    if (!isatty(STDOUT_FILENO) || changed->kept->state == KEPT_RUNNING)
         return;
     digest_changes(&changed->changes, review->contents, digest);
     printf("# to bring home exactly this: cove apply --reviewed %s\n", digest);
@@ -159,6 +159,7 @@ static void print_json(const struct changed *changed, const struct review *revie
     digest_changes(&changed->changes, review->contents, digest);
     node_add(&root, "digest", NODE_STRING, digest);
     node_add(&root, "id", NODE_STRING, changed->kept->id);
+    node_add(&root, "running", NODE_BOOL, changed->kept->state == KEPT_RUNNING ? "true" : "false");
     node_add(&root, "workspace", NODE_STRING, changed->kept->record.workspace);
     remark_node_all(review, &root);
     struct node *list = node_add(&root, "changes", NODE_LIST, NULL);
@@ -179,7 +180,8 @@ static void print_json(const struct changed *changed, const struct review *revie
         add_side(node, "old", &change->old);
         add_side(node, "new", &change->new);
     }
-    commits_add_node(changed, review->elsewhere, &root);
+    if (changed->kept->state != KEPT_RUNNING)
+        commits_add_node(changed, review->elsewhere, &root);
     node_write_json(&root, &out);
     puts(text_string(&out));
 }
@@ -209,7 +211,9 @@ int cli_diff(const struct command *command, int argc, char **argv)
         say_help(command);
         return 0;
     }
-    if (changed_read(&options.words, NULL, &changed, &err) < 0)
+    struct changed_wish wish = { .words = &options.words, .running = true };
+
+    if (changed_read(&wish, &changed, &err) < 0)
         return which_error(&err);
 
     struct patch_source source = { changed.upper, changed.base, true };
@@ -218,7 +222,8 @@ int cli_diff(const struct command *command, int argc, char **argv)
     if (options.run.json || paint_is_terminal(stdout))
         review_digest(&source, &changed.changes, &review);
     print(&changed, &options.run, &review);
-    if (!options.run.json && !options.run.name_only)
+    /* No git is started on what is just being written. */
+    if (!options.run.json && !options.run.name_only && changed.kept->state != KEPT_RUNNING)
         commits_print(&changed, review.elsewhere, options.run.stat ? "" : "# ");
     if (fflush(stdout) != 0)
         return EXIT_OWN_ERROR;

@@ -30,7 +30,9 @@ int cli_export(const struct command *command, int argc, char **argv)
         say_help(command);
         return 0;
     }
-    if (changed_read(&options.words, NULL, &changed, &err) < 0)
+    struct changed_wish wish = { .words = &options.words };
+
+    if (changed_read(&wish, &changed, &err) < 0)
         return which_error(&err);
 
     int result = (options.run.patch ? export_patch : export_tar)(&changed, &options.run, &err);

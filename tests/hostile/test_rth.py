@@ -11,6 +11,7 @@ import subprocess
 import time
 
 from attack import COVE, IDENTITY, control_fires, cove_with, equal, fingerprint, main, run_with_home, skip, test, unchanged
+from support.running import read_until, start, stop
 from home import apply, changes, layer, leave, names_below, on_host, outcome, sprung, trap, write
 
 
@@ -321,6 +322,33 @@ def what_is_brought_home_is_what_was_looked_at(place):
     digest = json.loads(place.cove("diff", "--json").out)["digest"]
     found, said = stopped_at(place, "fchmod", 1, lambda: None, "--reviewed", digest)
     control_fires(found.get("fresh") == "done" and (place.work / "fresh").read_text() == "again\n", f"it comes home if nobody touches it: {said}")
+
+
+SWAPS = """echo here; while :; do for n in 0 1 2 3 4 5 6 7; do
+rm -rf x$n; ln -s %(secret)s x$n; rm x$n; mkdir x$n; ln -s %(secret)s x$n/below; rm -rf x$n; mkfifo x$n; rm x$n; echo plain >x$n; mkdir y; echo plain >y/below; mv y z$n; rm -rf z$n; ln -s %(outside)s z$n; rm z$n
+done; done & while :; do echo more; done >grows"""
+
+
+@test(id="RTH-18")
+def a_diff_of_what_is_being_swapped_shows_nothing_from_outside(place):
+    outside = place.dir / "outside"
+    write(outside / "below", "SECRET of the host\n")
+    process = start(place, "run", "-q", "--", "sh", "-c", SWAPS % {"secret": outside / "below", "outside": outside}, stdout=subprocess.PIPE)
+    try:
+        read_until(process.stdout, b"here")
+        top, end, read, shown = layer(place), time.monotonic() + 4, b"", b""
+        while time.monotonic() < end:
+            for words in ((), ("--json",), ("--stat",)):
+                done = place.cove("diff", *words, timeout=20)
+                equal(done.code, 0, done)
+                shown += done.out.replace(str(outside).encode(), b"")
+            for name in [f"x{n}" for n in range(8)] * 20 + [f"z{n}/below" for n in range(8)] * 20:
+                with contextlib.suppress(OSError), open(os.open(top / name, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+                    read += file.read(64)
+        assert b"SECRET" not in shown, "bytes from outside of the workspace in a diff"
+        control_fires(b"SECRET" in read and b"plain" in shown, "a reader that goes by names gets them")
+    finally:
+        stop(process)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from support.harness import COVE, equal, main, test  # noqa: E402
-from support.running import adopt_orphans, descendants, digest, one_error, tool, wait_for, write  # noqa: E402
+from support.running import adopt_orphans, descendants, digest, finish, one_error, read_until, start, stop, tool, wait_for, write  # noqa: E402
 
 
 def change(place, script, *options, cwd=None):
@@ -491,6 +491,41 @@ def without_its_workspace_a_sandbox_comes_to_another_copy(place):
     assert done.code == 1 and "is compared with" in done.errors and "CONFLICT f" in done.text, done
     equal(((place.dir / "copy/f").read_text(), (place.dir / "copy/new").read_text()), ("one\n", "new\n"), "what is in doubt stays")
     one_error(place.cove("apply", "--yes", "s1", "--to", "absent", cwd=place.dir), "not there any more")
+
+
+# While it runs
+
+@test
+def what_a_running_sandbox_has_changed_is_shown_and_not_taken(place):
+    write(place.work / "f", "one\n")
+    process = start(place, "run", "-q", "--name", "busy", "--", "sh", "-c", "echo two >>f; echo here; read x; rm f; echo three >g", stdin=subprocess.PIPE)
+    try:
+        read_until(process.stdout, b"here")
+        done = place.cove("diff")
+        assert done.code == 0 and "+two" in done.text and "still runs; this may change" in done.errors, done
+        equal((json.loads(place.cove("diff", "--json").out)["running"], place.cove("diff", "--stat", "busy").code), (True, 0))
+        for words in (("apply", "--yes"), ("apply", "--yes", "--dry-run"), ("export", "-o", place.dir / "x.tar")):
+            one_error(place.cove(*words), "still runs", "cove diff")
+        equal((place.work / "f").read_text(), "one\n")
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        equal(finish(process).code, 0)
+    finally:
+        stop(process)
+    wait_for(lambda: not descendants(), what="the end of all guards")
+    equal({path: c["kind"] for path, c in listed(place).items()}, {"f": "removed", "g": "added"})
+    equal(json.loads(place.cove("diff", "--json").out)["running"], False)
+
+
+@test
+def in_rw_there_is_nothing_to_show_while_it_runs(place):
+    process = start(place, "run", "-q", "--workspace", "rw", "--", "sh", "-c", "echo here; read x", stdin=subprocess.PIPE)
+    try:
+        read_until(process.stdout, b"here")
+        one_error(place.cove("diff"), "still runs, and writes to")
+    finally:
+        stop(process)
+    wait_for(lambda: not descendants(), what="the end of all guards")
 
 
 # Apply, for programs and people
