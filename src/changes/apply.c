@@ -220,7 +220,7 @@ static void settle(struct task *task)
     enum side_type type = task->change->new.type;
 
     if (task->apply->way == APPLY_WAY_HOST)
-        task->result->outcome = APPLY_LEFT;
+        task->result->outcome = APPLY_SETTLED;
     else if (task->apply->way == APPLY_WAY_BOTH && (type == SIDE_FILE || type == SIDE_LINK))
         put_beside(task);
 }

@@ -205,11 +205,26 @@ static bool tell(const struct consent *consent, int tree, const struct apply_res
                                .review = &consent->review,
                                .results = results,
                                .tree = tree,
-                               .dry_run = consent->options->dry_run };
+                               .dry_run = consent->options->dry_run,
+                               .at_home = !consent->options->to };
 
     consent->options->json ? outcome_print_json(&outcome) : outcome_print(&outcome);
     remark_summary(&consent->changed->changes, &consent->review);
     return outcome_is_clean(&outcome);
+}
+
+/* In this workspace, that is: elsewhere it is another question. */
+static int settle(const struct consent *consent, const struct apply_result *results, struct error *err)
+{
+    const struct changes *changes = &consent->changed->changes;
+    autostrings struct strings paths = STRINGS_NONE;
+
+    for (size_t i = 0; i < changes->len; i++)
+        if (results[i].outcome == APPLY_SETTLED)
+            strings_add(&paths, changes->items[i].path);
+    if (!paths.len || consent->options->dry_run || consent->options->to)
+        return 0;
+    return changed_settle(consent->changed, &paths, err) < 0 ? error_while(err, "note what stays as it is") : 0;
 }
 
 static int open_tree(const struct changed *changed, const struct run_options *options, struct error *err)
@@ -310,7 +325,7 @@ static int bring_home(struct consent *consent, bool *out_clean, struct error *er
 
     refuse_own(consent, results);
     *out_clean = tell(consent, tree, results);
-    return written;
+    return settle(consent, results, err) < 0 ? -1 : written;
 }
 
 static void consent_free(struct consent *consent)

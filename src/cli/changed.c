@@ -19,6 +19,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+enum { HOLD_MS = 2000 };
+
 static const char *const kind_names[] = {
     [CHANGE_REMOVED] = "removed", [CHANGE_ADDED] = "added",     [CHANGE_CHANGED] = "changed",
     [CHANGE_MODE] = "mode",       [CHANGE_RETYPED] = "retyped", [CHANGE_RENAMED] = "renamed",
@@ -287,6 +289,21 @@ static int check_first(const struct changed *changed, const struct strings *word
     return error_hint(err, "`cove ls` lists sandboxes");
 }
 
+static int by_string(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Whoever names it, or a directory in it, is asking again; the workspace as a whole is no name. */
+static bool is_settled(const struct changed *changed, const struct change *change)
+{
+    const struct strings *settled = &changed->kept->record.settled;
+
+    return settled->len &&
+           bsearch(&change->path, settled->items, settled->len, sizeof *settled->items, by_string) &&
+           (strings_have(&changed->paths, "") || !changed_is_listed(&changed->paths, change->path));
+}
+
 static void keep_wanted(struct changed *changed)
 {
     struct changes *changes = &changed->changes;
@@ -294,8 +311,11 @@ static void keep_wanted(struct changed *changed)
     struct changes dropped = CHANGES_NONE;
 
     for (size_t i = 0; i < changes->len; i++) {
-        struct changes *to = is_wanted(&changes->items[i], &changed->paths) ? &kept : &dropped;
+        bool wanted = is_wanted(&changes->items[i], &changed->paths),
+             settled = wanted && is_settled(changed, &changes->items[i]);
+        struct changes *to = wanted && !settled ? &kept : &dropped;
 
+        changed->settled += settled;
         *array_add(to) = changes->items[i];
     }
     free(changes->items);
@@ -350,6 +370,22 @@ int changed_read(const struct changed_wish *wish, struct changed *out, struct er
     out->all = !out->paths.len;
     keep_wanted(out);
     return 0;
+}
+
+int changed_settle(const struct changed *changed, const struct strings *paths, struct error *err)
+{
+    autoclose int dir = kept_open(&changed->which.all, changed->kept, err);
+    autorecord struct record record = RECORD_NONE;
+
+    if (dir < 0)
+        return -1;
+    if (store_hold(dir, HOLD_MS) < 0)
+        return error_set(err, ERROR_REFUSED, "somebody else is at work on sandbox %.12s", changed->kept->id);
+    if (record_read(dir, changed->kept->id, &record, err) < 0)
+        return -1;
+    strings_copy(&record.settled, paths);
+    strings_sort(&record.settled);
+    return record_write(dir, &record, err);
 }
 
 static bool is_git_state(const struct change *change)

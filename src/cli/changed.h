@@ -17,6 +17,8 @@ struct changed {
     struct strings paths; /* that were asked for, relative to the workspace; none: all */
     struct changes changes;
     bool all; /* no PATH was named */
+    size_t
+        settled; /* so many are left out, since the owner's stays there; a PATH that names one brings it back */
 };
 
 #define CHANGED_NONE ((struct changed){ .which = WHICH_NONE, .upper = -1, .base = -1, .tree = -1 })
@@ -36,6 +38,9 @@ int changed_read(const struct changed_wish *wish, struct changed *out, struct er
  * workspace; as the changes have them.  "" is the workspace.  ERROR_INVALID: one lies outside. */
 int changed_paths(const struct changed *changed, const struct strings *words, size_t first, struct strings *out,
                   struct error *err);
+
+/* Notes in the sandbox's record that the owner's own stays at these paths. */
+int changed_settle(const struct changed *changed, const struct strings *paths, struct error *err);
 
 /* Whether `path` is one of `paths`, or lies below one. */
 bool changed_is_listed(const struct strings *paths, const char *path);

@@ -43,6 +43,12 @@ static void print_folds(const struct review *review, const char *begin)
     }
 }
 
+static void print_settled(const struct changed *changed, const char *begin)
+{
+    if (changed->settled)
+        printf("%s%zu settled as yours; a PATH that names them shows them\n", begin, changed->settled);
+}
+
 /* For people, who read it on a terminal; a patch in a file stays one. */
 static void print_digest(const struct changed *changed, const struct review *review)
 {
@@ -73,6 +79,7 @@ static void print_patch(const struct changed *changed, const struct review *revi
         paint_patch(stdout, &text);
     }
     print_folds(review, "# ");
+    print_settled(changed, "# ");
     print_digest(changed, review);
 }
 
@@ -114,6 +121,7 @@ static void print_stat(const struct changed *changed, const struct review *revie
         puts(text_string(&line));
     }
     print_folds(review, "i                    ");
+    print_settled(changed, "y                    ");
     printf("%zu change%s, %zu line%s more, %zu fewer\n", shown, shown == 1 ? "" : "s", added,
            added == 1 ? "" : "s", removed);
 }
@@ -153,7 +161,7 @@ static void print_json(const struct changed *changed, const struct review *revie
 {
     autonode struct node root = { .kind = NODE_MAP };
     autotext struct text out = TEXT_NONE;
-
+    autofree char *settled = text_format("%zu", changed->settled);
     char digest[SHA256_TEXT];
 
     digest_changes(&changed->changes, review->contents, digest);
@@ -161,6 +169,7 @@ static void print_json(const struct changed *changed, const struct review *revie
     node_add(&root, "id", NODE_STRING, changed->kept->id);
     node_add(&root, "running", NODE_BOOL, changed->kept->state == KEPT_RUNNING ? "true" : "false");
     node_add(&root, "workspace", NODE_STRING, changed->kept->record.workspace);
+    node_add(&root, "settled", NODE_NUMBER, settled);
     remark_node_all(review, &root);
     struct node *list = node_add(&root, "changes", NODE_LIST, NULL);
 

@@ -9,6 +9,14 @@
 #include <fcntl.h>
 #include <string.h>
 
+static bool has_workspace(const struct record *record)
+{
+    for (size_t i = 0; i < record->layers.len; i++)
+        if (strcmp(record->layers.items[i].why, TREE_WHY_WORKSPACE) == 0)
+            return true;
+    return false;
+}
+
 static bool is_it(const struct record *record, const struct place *place)
 {
     return place->fd >= 0 && place->stat.st_dev == record->workspace_device &&
@@ -45,6 +53,8 @@ int whereabouts_find(struct record *record, const char *here, const char *to, st
     const char *const elsewhere[] = { to, here };
     autoplace struct place there = PLACE_NONE, copy = PLACE_NONE;
 
+    if (!has_workspace(record))
+        return 0;
     if (place_open(AT_FDCWD, record->workspace, &there) == 0 && is_it(record, &there) &&
         strcmp(there.path, record->workspace) == 0)
         return 0;

@@ -39,6 +39,7 @@ void record_free(struct record *record)
     strings_free(&record->labels);
     strings_free(&record->uids);
     strings_free(&record->gids);
+    strings_free(&record->settled);
     for (size_t i = 0; i < record->layers.len; i++) {
         struct record_layer *layer = &record->layers.items[i];
 
@@ -202,6 +203,7 @@ struct member {
     const char *key;
     const struct kind *kind;
     size_t at;
+    bool later; /* older records do not have it */
 };
 
 static void set_node(struct node *out, enum node_kind kind, const char *text)
@@ -406,6 +408,7 @@ static const struct member members[] = {
     { "mode", &a_text, AT(mode) },
     { "name", &a_text_or_null, AT(name) },
     { "reason", &a_text_or_null, AT(reason) },
+    { "settled", &a_list, AT(settled), .later = true },
     { "shifted", &a_flag, AT(shifted) },
     { "spec_hash", &a_text, AT(spec_hash) },
     { "state", &a_state, AT(state) },
@@ -429,6 +432,8 @@ static const struct member *read_members(const struct member *rows, size_t count
     for (size_t i = 0; i < count; i++) {
         const struct node *value = node_get(node, rows[i].key);
 
+        if (!value && rows[i].later)
+            continue;
         if (!value || !rows[i].kind->read(value, (char *)into + rows[i].at))
             return &rows[i];
     }

@@ -53,6 +53,9 @@ struct record {
     uint64_t base;                   /* outside id of 0 inside, if shifted */
     struct strings uids, gids;       /* rows of the maps: "inside outside count" */
     struct record_layers layers;
+
+    /* Paths of the workspace at which the owner's own file stays: what the sandbox made of them is settled. */
+    struct strings settled;
 };
 
 #define RECORD_NONE ((struct record){ .exit_code = RECORD_NO_NUMBER })

@@ -449,8 +449,29 @@ def each_way_out_of_a_conflict(place):
     equal((place.work / "both.cove-s1").read_text(), "edited\n", "what lies beside is not lost either")
     done = place.cove("apply", "--yes", "--conflict", "host", "both")
     equal((done.code, (place.work / "both").read_text()), (0, "one\nowner\n"), done)
+    assert "yours    both" in done.text and "1 settled as yours" in done.text, done
     done = place.cove("apply", "--yes", "--conflict", "sandbox", "both", "gone")
     equal((done.code, (place.work / "both").read_text(), (place.work / "gone").exists()), (0, "one\nagent\n", False), done)
+
+
+@test
+def what_was_settled_for_the_host_stays_settled(place):
+    both_changed(place)
+    before = listed(place)
+    place.cove("apply", "--yes", "--conflict", "host", "--dry-run")
+    place.cove("apply", "--yes", "--conflict", "host", "--to", shutil.copytree(place.work, place.dir / "copy"))
+    equal(listed(place), before, "nothing was settled here")
+    done = place.cove("apply", "--yes", "--conflict", "host", "both")
+    equal((done.code, "settled: cove diff and cove apply leave it out" in done.text), (0, True), done)
+    equal(set(listed(place)), {"gone", "other"})
+    assert "1 settled as yours" in place.cove("diff").text and "1 settled as yours" in place.cove("diff", "--stat").text
+    equal(json.loads(place.cove("diff", "--json").out)["settled"], 1)
+    equal(json.loads(place.cove("show", "--json").out)["settled"], ["both"])
+    done = place.cove("apply", "--yes", "--conflict", "host")
+    equal((done.code, set(listed(place)), (place.work / "both").read_text()), (0, set(), "one\nowner\n"), done)
+    assert "+agent" in place.cove("diff", "both").text, "who names it sees it"
+    equal(place.cove("apply", "--yes", "--conflict", "sandbox", "both").code, 0)
+    equal((place.work / "both").read_text(), "one\nagent\n", "and can take it after all")
 
 
 # The workspace moves
