@@ -117,6 +117,10 @@ struct changes_source {
     /* What we put there ourselves since; or NULL. */
     const struct prints *ours;
 
+    /* Also what the base has by now just as the sandbox made it, if it got it since: as added, or, if the
+     * kernel noted that it is a copy, as changed. */
+    bool home;
+
     /* Inside, an id is less by this than in the upper.  Those of the base are the same. */
     uid_t shift;
 };

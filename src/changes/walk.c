@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "changes/names.h"
+#include "changes/prints.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -299,8 +300,8 @@ static void visit_removed(struct visit *visit, struct entry *entry, bool only_co
     unsigned flags = 0;
 
     if (!find_old(visit, entry->name, &old, &flags)) {
-        if (flags & FLAG_UNREADABLE)
-            record(visit, entry, CHANGE_REMOVED, NULL, NULL)->flags |= FLAG_UNREADABLE;
+        if (flags & FLAG_UNREADABLE || (visit->scan->source->home && !flags))
+            record(visit, entry, CHANGE_REMOVED, NULL, NULL)->flags |= flags;
         return;
     }
     record(visit, entry, CHANGE_REMOVED, NULL, &old);
@@ -331,6 +332,22 @@ static void note_origin(struct visit *visit, const struct entry *entry)
     *array_add(&visit->scan->orphans) = orphan;
 }
 
+/* The base has it just so: whether that is because it was brought there. */
+static bool came_home(const struct visit *visit, const struct stat *old)
+{
+    const struct changes_source *source = visit->scan->source;
+
+    return source->home && (prints_have(source->ours, old) || scan_is_later(visit->scan, old));
+}
+
+static void visit_same(struct visit *visit, struct entry *entry, const struct stat *new, const struct stat *old)
+{
+    bool copied = mark_has_origin(visit->scan->source->marks, visit->upper, entry->name);
+
+    if (came_home(visit, old))
+        record(visit, entry, copied ? CHANGE_CHANGED : CHANGE_ADDED, new, copied ? old : NULL);
+}
+
 static void visit_file(struct visit *visit, struct entry *entry, const struct stat *new)
 {
     struct stat old;
@@ -339,8 +356,10 @@ static void visit_file(struct visit *visit, struct entry *entry, const struct st
     int kind = had ? compare(visit, entry->name, &old, new, &flags) : (int)CHANGE_ADDED;
 
     entry->fresh = !had;
-    if (kind == NO_CHANGE)
+    if (kind == NO_CHANGE) {
+        visit_same(visit, entry, new, &old);
         return;
+    }
     record(visit, entry, (enum change_kind)kind, new, had ? &old : NULL)->flags |= flags;
     /* Of several names for a copied file one may be new without anything being gone. */
     if (!had && S_ISREG(new->st_mode) && new->st_nlink == 1)
@@ -391,6 +410,8 @@ static bool visit_plain_directory(struct visit *visit, struct entry *entry, cons
     }
     if ((old.st_mode ^ new->st_mode) & 07777)
         record(visit, entry, CHANGE_MODE, new, &old);
+    else if (!mark_has_origin(visit->scan->source->marks, visit->upper, entry->name) && came_home(visit, &old))
+        record(visit, entry, CHANGE_ADDED, new, NULL);
     return true;
 }
 

@@ -10,6 +10,7 @@
 #include "cli/changed.h"
 #include "cli/commands.h"
 #include "cli/commits.h"
+#include "cli/ledger.h"
 #include "cli/outcome.h"
 #include "cli/paint.h"
 #include "cli/remark.h"
@@ -64,6 +65,9 @@ const struct option_row options_of_apply[] = {
     { NULL },
 };
 
+/* What -i does with the changes that are still to come. */
+enum rest { REST_ASK, REST_TAKE, REST_LEAVE };
+
 /* What the owner said about each change. */
 struct consent {
     struct changed *changed;
@@ -71,6 +75,7 @@ struct consent {
     struct strings exclude, autorun; /* as the changes have their paths */
     struct review review;
     bool *taken;
+    enum rest rest;
 };
 
 /* A file that was renamed leaves its old place. */
@@ -79,7 +84,27 @@ static bool is_listed(const struct strings *paths, const struct change *change)
     return changed_is_listed(paths, change->path) || (change->from && changed_is_listed(paths, change->from));
 }
 
-static bool ask_about(const struct consent *consent, size_t index)
+/* Files that act by merely being there are answered one by one. */
+static bool ask(struct consent *consent, const char *question, bool alone)
+{
+    static const char help[] = "y  bring it home\n"
+                               "n  leave it in the sandbox\n"
+                               "a  bring it and all ordinary ones that follow\n"
+                               "q  leave it and all that follow; what you said y to comes home\n";
+
+    if (!isatty(STDIN_FILENO) || !consent->options->interactive)
+        return say_ask(question);
+
+    char answer = say_choose(question, alone ? "yNq?" : "yNaq?", help);
+
+    if (answer == 'a')
+        consent->rest = REST_TAKE;
+    if (answer == 'q')
+        consent->rest = REST_LEAVE;
+    return answer == 'y' || answer == 'a';
+}
+
+static bool ask_about(struct consent *consent, size_t index)
 {
     const struct changed *changed = consent->changed;
     struct patch_source source = { changed->upper, changed->base, true };
@@ -91,7 +116,7 @@ static bool ask_about(const struct consent *consent, size_t index)
     text_addf(&question, "%s ", changed_kind_name(changed->changes.items[index].kind));
     remark_add(&changed->changes.items[index], &consent->review.items[index], &question);
     text_add(&question, "; bring it home?");
-    return say_ask(text_string(&question));
+    return ask(consent, text_string(&question), consent->review.items[index].verdict.class == CLASSIFY_AUTORUN);
 }
 
 static int check_reviewed(const struct consent *consent, struct error *err)
@@ -144,7 +169,7 @@ static void take_around(struct consent *consent, size_t index)
     }
 }
 
-static bool is_wanted(const struct consent *consent, size_t index, bool all)
+static bool is_wanted(struct consent *consent, size_t index, bool all)
 {
     const struct run_options *options = consent->options;
     const struct change *change = &consent->changed->changes.items[index];
@@ -153,8 +178,11 @@ static bool is_wanted(const struct consent *consent, size_t index, bool all)
         git_own_change(change) != GIT_NOT_OWN)
         return false;
     if (consent->review.items[index].verdict.class == CLASSIFY_AUTORUN)
-        return is_allowed(consent, change) || (!options->dry_run && ask_about(consent, index));
-    return options->interactive && !options->dry_run ? ask_about(consent, index) : all;
+        return is_allowed(consent, change) ||
+               (!options->dry_run && consent->rest != REST_LEAVE && ask_about(consent, index));
+    if (!options->interactive || options->dry_run || consent->rest != REST_ASK)
+        return consent->rest != REST_LEAVE && all;
+    return ask_about(consent, index);
 }
 
 /* 1: the owner wants nothing of it. */
@@ -224,7 +252,7 @@ static int settle(const struct consent *consent, const struct apply_result *resu
             strings_add(&paths, changes->items[i].path);
     if (!paths.len || consent->options->dry_run || consent->options->to)
         return 0;
-    return changed_settle(consent->changed, &paths, err) < 0 ? error_while(err, "note what stays as it is") : 0;
+    return ledger_settle(consent->changed, &paths, err) < 0 ? error_while(err, "note what stays as it is") : 0;
 }
 
 static int open_tree(const struct changed *changed, const struct run_options *options, struct error *err)
@@ -349,7 +377,9 @@ int cli_apply(const struct command *command, int argc, char **argv)
         say_help(command);
         return 0;
     }
-    struct changed_wish wish = { .words = &options.words, .to = options.run.to };
+    struct changed_wish wish = { .words = &options.words,
+                                 .to = options.run.to,
+                                 .home = options.run.to != NULL };
 
     if (changed_read(&wish, &changed, &err) < 0)
         return which_error(&err);
@@ -371,5 +401,9 @@ int cli_apply(const struct command *command, int argc, char **argv)
 
     if (brought < 0 || (brought == 0 && commits_apply(&changed, &options.run, &clean, &err) < 0))
         return say_error(&err);
+    /* It is told by `cove ls`; whatever came home is there without it. */
+    if (brought == 0 && clean && !options.run.dry_run && !options.run.to &&
+        ledger_note_applied(&changed, &err) < 0)
+        say_warning("%s", err.text);
     return brought == 0 && clean ? 0 : 1;
 }

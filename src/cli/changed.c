@@ -19,8 +19,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { HOLD_MS = 2000 };
-
 static const char *const kind_names[] = {
     [CHANGE_REMOVED] = "removed", [CHANGE_ADDED] = "added",     [CHANGE_CHANGED] = "changed",
     [CHANGE_MODE] = "mode",       [CHANGE_RETYPED] = "retyped", [CHANGE_RENAMED] = "renamed",
@@ -147,7 +145,13 @@ static int open_sides(struct changed *changed, const struct record_layer *layer,
     return changed->base < 0 ? error_sys(err, "open what the sandbox was given") : 0;
 }
 
-static int scan(struct changed *changed, struct error *err)
+/* Only a layer that the kernel wrote, over a tree that goes on, can tell what was brought there. */
+static bool can_tell_home(const struct record *record)
+{
+    return strcmp(record->mode, "cow") == 0 || strcmp(record->mode, "live") == 0;
+}
+
+static int scan(struct changed *changed, bool home, struct error *err)
 {
     const struct record *record = &changed->kept->record;
     const struct record_layer *layer = workspace_layer(record);
@@ -168,6 +172,7 @@ static int scan(struct changed *changed, struct error *err)
                                      .hide = &layer->hide,
                                      .since = copied ? never : record->created,
                                      .ours = &changed->ours,
+                                     .home = home && can_tell_home(record),
                                      .shift = record->shifted ? (uid_t)record->base : 0 };
 
     if (changes_scan(&source, &changed->changes, err) < 0)
@@ -362,7 +367,7 @@ int changed_read(const struct changed_wish *wish, struct changed *out, struct er
     if (!out->kept || find_workspace(out, wish->to, err) < 0 ||
         check_running(out->kept, wish->running, err) < 0)
         return -1;
-    if (changed_paths(out, words, first, &out->paths, err) < 0 || scan(out, err) < 0)
+    if (changed_paths(out, words, first, &out->paths, err) < 0 || scan(out, wish->home, err) < 0)
         return -1;
     if (check_first(out, words, first, err) < 0)
         return -1;
@@ -370,22 +375,6 @@ int changed_read(const struct changed_wish *wish, struct changed *out, struct er
     out->all = !out->paths.len;
     keep_wanted(out);
     return 0;
-}
-
-int changed_settle(const struct changed *changed, const struct strings *paths, struct error *err)
-{
-    autoclose int dir = kept_open(&changed->which.all, changed->kept, err);
-    autorecord struct record record = RECORD_NONE;
-
-    if (dir < 0)
-        return -1;
-    if (store_hold(dir, HOLD_MS) < 0)
-        return error_set(err, ERROR_REFUSED, "somebody else is at work on sandbox %.12s", changed->kept->id);
-    if (record_read(dir, changed->kept->id, &record, err) < 0)
-        return -1;
-    strings_copy(&record.settled, paths);
-    strings_sort(&record.settled);
-    return record_write(dir, &record, err);
 }
 
 static bool is_git_state(const struct change *change)

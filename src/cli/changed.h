@@ -28,6 +28,7 @@ struct changed_wish {
     const struct strings *words; /* a sandbox first, if it is one, then paths; without a sandbox the last one of
                                     this work tree */
     const char *to;              /* another copy of the workspace, which the changes are for; or NULL */
+    bool home;                   /* also what the workspace has by now just as the sandbox made it */
     bool running; /* also of a sandbox that still runs, whose command may change them meanwhile */
 };
 
@@ -38,9 +39,6 @@ int changed_read(const struct changed_wish *wish, struct changed *out, struct er
  * workspace; as the changes have them.  "" is the workspace.  ERROR_INVALID: one lies outside. */
 int changed_paths(const struct changed *changed, const struct strings *words, size_t first, struct strings *out,
                   struct error *err);
-
-/* Notes in the sandbox's record that the owner's own stays at these paths. */
-int changed_settle(const struct changed *changed, const struct strings *paths, struct error *err);
 
 /* Whether `path` is one of `paths`, or lies below one. */
 bool changed_is_listed(const struct strings *paths, const char *path);

@@ -231,6 +231,25 @@ void commits_add_node(const struct changed *changed, uint64_t state_files, struc
         add_branch_node(&commits, &commits.branches.items[i], list);
 }
 
+/* What cannot be read is not at home. */
+bool commits_are_home(const struct changed *changed, uint64_t state)
+{
+    autoclose int dir = -1;
+    autocommits struct commits commits = COMMITS_NONE;
+    autooutside struct outside outside = { .layer = MERGED_NONE };
+    struct error err = { 0 };
+
+    if (outside_read(changed, &outside, &err) < 0)
+        return false;
+    for (size_t i = 0; i < outside.changes.len; i++)
+        if (steers(&outside.changes.items[i]))
+            return false;
+    if (!state && !outside.changes.len)
+        return true;
+    dir = kept_open(&changed->which.all, changed->kept, &err);
+    return dir >= 0 && find(changed, dir, &commits, &err) == 0 && !commits.branches.len;
+}
+
 /* --- bringing home -------------------------------------------------------------------------- */
 
 static int may_bring(const struct commits *commits, const struct branch *branch,

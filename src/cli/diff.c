@@ -122,8 +122,12 @@ static void print_stat(const struct changed *changed, const struct review *revie
     }
     print_folds(review, "i                    ");
     print_settled(changed, "y                    ");
-    printf("%zu change%s, %zu line%s more, %zu fewer\n", shown, shown == 1 ? "" : "s", added,
-           added == 1 ? "" : "s", removed);
+    printf("%zu change%s", shown, shown == 1 ? "" : "s");
+    if (added)
+        printf(", %zu line%s more", added, added == 1 ? "" : "s");
+    if (removed)
+        printf(", %zu %sfewer", removed, added ? "" : removed == 1 ? "line " : "lines ");
+    puts("");
 }
 
 static void print_names(const struct changed *changed, const struct review *review)

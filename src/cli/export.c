@@ -30,7 +30,7 @@ int cli_export(const struct command *command, int argc, char **argv)
         say_help(command);
         return 0;
     }
-    struct changed_wish wish = { .words = &options.words };
+    struct changed_wish wish = { .words = &options.words, .home = true };
 
     if (changed_read(&wish, &changed, &err) < 0)
         return which_error(&err);

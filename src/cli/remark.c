@@ -75,14 +75,19 @@ static void warn_of_base(const struct changes *changes, const struct review *rev
         say_warning("base changed since the sandbox began: %s", text_string(&names));
 }
 
+static void say_class(size_t count, const char *when)
+{
+    if (count)
+        fprintf(stderr, "%zu change%s %s\n", count, count == 1 ? " acts" : "s act", when);
+}
+
 void remark_summary(const struct changes *changes, const struct review *review)
 {
     warn_of_base(changes, review);
-    if (!paint_is_terminal(stderr) || review->autorun + review->build == 0)
+    if (!paint_is_terminal(stderr))
         return;
-    fprintf(stderr,
-            "%zu change%s by merely being there (class A), %zu when you build, test or commit (class B)\n",
-            review->autorun, review->autorun == 1 ? " acts" : "s act", review->build);
+    say_class(review->autorun, "by merely being there (class A)");
+    say_class(review->build, "when you build, test or commit (class B)");
 }
 
 /* --- JSON --- */

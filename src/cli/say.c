@@ -4,9 +4,11 @@
 #include "base/text.h"
 #include "cli/help.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static void print(const char *prefix, const char *message)
@@ -44,15 +46,38 @@ void say_help(const struct command *command)
     fputs(text_string(&text), stdout);
 }
 
+/* The first letter of a line; 0 at the end of all. */
+static char read_letter(void)
+{
+    int first = getchar(), next = first;
+
+    while (next != '\n' && next != EOF)
+        next = getchar();
+    return first == EOF ? '\0' : (char)tolower(first);
+}
+
+char say_choose(const char *question, const char *answers, const char *help)
+{
+    char otherwise = (char)tolower(answers[strcspn(answers, "ABCDEFGHIJKLMNOPQRSTUVWXYZ")]);
+
+    for (;;) {
+        char letter;
+
+        fprintf(stderr, "%s [", question);
+        for (const char *at = answers; *at; at++)
+            fprintf(stderr, "%s%c", at > answers ? "/" : "", *at);
+        fputs("] ", stderr);
+        fflush(stderr);
+        letter = read_letter();
+        if (letter != '?' || !strchr(answers, '?'))
+            return letter && strchr(answers, letter) ? letter : otherwise;
+        fputs(help, stderr);
+    }
+}
+
 bool say_ask(const char *question)
 {
-    char answer[16] = "";
-
-    if (!isatty(STDIN_FILENO))
-        return false;
-    fprintf(stderr, "%s [y/N] ", question);
-    fflush(stderr);
-    return fgets(answer, sizeof answer, stdin) && (answer[0] == 'y' || answer[0] == 'Y');
+    return isatty(STDIN_FILENO) && say_choose(question, "yN", NULL) == 'y';
 }
 
 bool say_wants_terminal(enum terminal wish)

@@ -239,6 +239,15 @@ bool kept_is_changed(int dir, const struct record *record)
     return false;
 }
 
+bool kept_has_changed_grants(int dir, const struct record *record)
+{
+    for (size_t i = 0; i < record->layers.len; i++)
+        if (strcmp(record->layers.items[i].why, TREE_WHY_GRANT) == 0 &&
+            is_layer_changed(dir, record, &record->layers.items[i]))
+            return true;
+    return false;
+}
+
 /* --- removing --- */
 
 int kept_open(const struct kept_list *list, const struct kept *kept, struct error *err)

@@ -54,6 +54,9 @@ const struct kept *kept_newest_of(const struct kept_list *list, const char *work
  * what it left in their layers.  `dir` is the sandbox's directory. */
 bool kept_is_changed(int dir, const struct record *record);
 
+/* The same of granted directories alone, which nobody brings home. */
+bool kept_has_changed_grants(int dir, const struct record *record);
+
 /* A handle on its directory. */
 int kept_open(const struct kept_list *list, const struct kept *kept, struct error *err);
 

@@ -391,6 +391,7 @@ static const struct kind a_text = { "text", read_text, write_text },
 
 /* What a record has.  A new member is a row here, and a new FORMAT if an old reader would go wrong. */
 static const struct member members[] = {
+    { "applied", &a_date_or_null, AT(applied), .later = true },
     { "argv", &a_list, AT(argv) },
     { "base", &a_number, AT(base) },
     { "created", &a_date, AT(created) },

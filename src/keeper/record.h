@@ -54,6 +54,9 @@ struct record {
     struct strings uids, gids;       /* rows of the maps: "inside outside count" */
     struct record_layers layers;
 
+    /* When all of it had come home, or was settled; zero: not yet. */
+    struct timespec applied;
+
     /* Paths of the workspace at which the owner's own file stays: what the sandbox made of them is settled. */
     struct strings settled;
 };

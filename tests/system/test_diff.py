@@ -357,7 +357,8 @@ def what_can_run_is_marked_and_counted(place):
     assert "scripts.test" in by_path["package.json"]["part"], by_path
     text = place.cove("diff").text
     assert "# .envrc [class A: " in text and "# package.json [class B: " in text, text
-    assert b"1 change acts by merely being there (class A), 1 when you build" in on_terminal(place, "diff", "--stat")[1]
+    said = on_terminal(place, "diff", "--stat")[1]
+    assert b"1 change acts by merely being there (class A)\r\n" in said and b"1 change acts when you build" in said, said
 
 
 # Paths
@@ -570,8 +571,28 @@ def who_asks_shows_what_it_is_about(place):
     change(place, "echo three >>f; printf 'evil\\033[2J\\n' >.envrc; echo no >g")
     code, out = on_terminal(place, "apply", "-i", answers=b"n\ny\nn\n")
     assert code == 0 and b"+three" in out and b"+evil\\x1b[2J" in out and b"\x1b[2J" not in out, out
-    assert b"class A" in out and b"bring it home? [y/N]" in out, out
+    assert b"class A" in out and b"bring it home? [y/N/a/q/?]" in out, out
     equal(((place.work / "f").read_text(), (place.work / "g").read_text(), (place.work / ".envrc").exists()), ("one\ntwo\nthree\n", "one\n", False))
+
+
+@test
+def answers_for_all_that_follow(place):
+    for name in "abcd":
+        write(place.work / name, "one\n")
+    change(place, "for f in a b c d; do echo two >>$f; done; echo x >.envrc; echo x >cc.envrc", "--name", "s1")
+
+    def answered(answers):
+        code, out = on_terminal(place, "apply", "-i", "s1", answers=answers)
+        return code, out, "".join(name for name in "abcd" if (place.work / name).read_text() != "one\n")
+
+    code, out, taken = answered(b"n\nn\ny\nq\n")
+    equal((code, taken, (place.work / ".envrc").exists()), (0, "b", False), out)
+    code, out, taken = answered(b"?\nn\n" + b"y" * 100 + b"\nq\n")
+    assert b"leave it and all that follow" in out, out
+    equal((code, taken, (place.work / ".envrc").exists()), (0, "ab", False), "a long line is one answer")
+    code, out, taken = answered(b"n\na\n")
+    equal((code, taken, (place.work / ".envrc").exists()), (0, "abcd", False), out)
+    assert b".envrc" in out and out.count(b"bring it home?") == 2, out
 
 
 @test

@@ -15,7 +15,7 @@
 #define ID "abcdefghijklmnopqrst"
 
 static const char whole[] =
-    "{\"argv\":[\"make\",\"te\\u001bst\",{\"=hex\":\"ff\"}],\"base\":1879048192,"
+    "{\"applied\":null,\"argv\":[\"make\",\"te\\u001bst\",{\"=hex\":\"ff\"}],\"base\":1879048192,"
     "\"created\":\"2026-01-31T12:00:00.000Z\",\"cwd\":\"/w/d\",\"ended\":null,\"exit_code\":3,\"format\":2,"
     "\"gids\":[\"0 1879048192 65536\"],\"helpers\":false,\"id\":\"" ID "\",\"image\":\"host\",\"keeper\":42,"
     "\"keeper_started\":12345,\"labels\":{\"a\":\"1\",\"b\":\"\"},"
@@ -91,7 +91,7 @@ static void what_is_no_record_is_one_clear_error(void **state)
         { "\"format\":2", "\"format\":3", "has format '3', and this version of Cove knows only 2" },
         { "\"format\":2", "\"format\":\"1\\u001b\"", "has format '1\\x1b'" },
         { "\"format\":2,", "", "it has no `format`" },
-        { "{\"argv\"", "[{\"argv\"", "this is no JSON" },
+        { "{\"applied\"", "[{\"applied\"", "this is no JSON" },
         { "\"cwd\":\"/w/d\",", "", "has no `cwd`" },
         { "\"cwd\":\"/w/d\"", "\"cwd\":null", "`cwd` must be text" },
         { "\"cwd\":\"/w/d\"", "\"cwd\":[]", "`cwd` must be text" },
