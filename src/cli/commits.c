@@ -195,20 +195,20 @@ static void add_branch_node(const struct commits *commits, const struct branch *
     autofree char *count = text_format("%" PRIu64, branch->count);
     struct node *node = node_add(list, NULL, NODE_MAP, NULL), *items;
 
-    node_add(node, "branch", NODE_STRING, branch->name);
+    node_add_bytes(node, "branch", branch->name);
     node_add(node, "broken", NODE_BOOL, branch->broken ? "true" : "false");
     node_add(node, "count", NODE_NUMBER, count);
     node_add(node, "hash", NODE_STRING, branch->hash);
     node_add(node, "home", NODE_STRING, branch->home);
-    node_add(node, "repository", NODE_STRING, repository->path);
+    node_add_bytes(node, "repository", repository->path);
     if (repository->submodule)
-        node_add(node, "submodule", NODE_STRING, repository->submodule);
+        node_add_bytes(node, "submodule", repository->submodule);
     items = node_add(node, "commits", NODE_LIST, NULL);
     for (size_t i = 0; i < branch->commits.len; i++) {
         struct node *commit = node_add(items, NULL, NODE_MAP, NULL);
 
         node_add(commit, "hash", NODE_STRING, branch->commits.items[i].hash);
-        node_add(commit, "subject", NODE_STRING, branch->commits.items[i].subject);
+        node_add_bytes(commit, "subject", branch->commits.items[i].subject);
     }
 }
 

@@ -158,7 +158,7 @@ static void add_side(struct node *parent, const char *key, const struct side *si
     node_add(node, "size", NODE_NUMBER, size);
     node_add(node, "type", NODE_STRING, changed_side_name(side->type));
     if (side->target)
-        node_add(node, "target", NODE_STRING, side->target);
+        node_add_bytes(node, "target", side->target);
 }
 
 static void print_json(const struct changed *changed, const struct review *review)
@@ -172,7 +172,7 @@ static void print_json(const struct changed *changed, const struct review *revie
     node_add(&root, "digest", NODE_STRING, digest);
     node_add(&root, "id", NODE_STRING, changed->kept->id);
     node_add(&root, "running", NODE_BOOL, changed->kept->state == KEPT_RUNNING ? "true" : "false");
-    node_add(&root, "workspace", NODE_STRING, changed->kept->record.workspace);
+    node_add_bytes(&root, "workspace", changed->kept->record.workspace);
     node_add(&root, "settled", NODE_NUMBER, settled);
     remark_node_all(review, &root);
     struct node *list = node_add(&root, "changes", NODE_LIST, NULL);
@@ -185,10 +185,10 @@ static void print_json(const struct changed *changed, const struct review *revie
 
         struct node *node = node_add(list, NULL, NODE_MAP, NULL);
 
-        node_add(node, "path", NODE_STRING, change->path);
+        node_add_bytes(node, "path", change->path);
         node_add(node, "kind", NODE_STRING, changed_kind_name(change->kind));
         if (change->from)
-            node_add(node, "from", NODE_STRING, change->from);
+            node_add_bytes(node, "from", change->from);
         remark_node(change, &review->items[i], node);
         add_side(node, "old", &change->old);
         add_side(node, "new", &change->new);

@@ -143,11 +143,11 @@ void outcome_print_json(const struct outcome *outcome)
 
         struct node *node = node_add(list, NULL, NODE_MAP, NULL);
 
-        node_add(node, "path", NODE_STRING, change->path);
+        node_add_bytes(node, "path", change->path);
         node_add(node, "kind", NODE_STRING, changed_kind_name(change->kind));
         node_add(node, "outcome", NODE_STRING, outcomes[outcome->results[i].outcome].name);
         if (has_reason(&outcome->results[i]))
-            node_add(node, "why", NODE_STRING, outcome->results[i].why.text);
+            node_add_bytes(node, "why", outcome->results[i].why.text);
         remark_node(change, &outcome->review->items[i], node);
     }
     node_write_json(&root, &out);

@@ -99,10 +99,10 @@ void remark_node(const struct change *change, const struct review_item *item, st
     node_add(out, "class", NODE_STRING, classify_name(item->verdict.class));
     if (item->verdict.class != CLASSIFY_ORDINARY) {
         node_add(out, "reason", NODE_STRING, item->verdict.reason);
-        node_add(out, "part", NODE_STRING, item->verdict.part);
+        node_add_bytes(out, "part", item->verdict.part);
     }
     if (item->hides)
-        node_add(out, "hides", NODE_STRING, item->hides);
+        node_add_bytes(out, "hides", item->hides);
     list = node_add(out, "flags", NODE_LIST, NULL);
     for (unsigned bit = 0; changed_flag_name(bit); bit++)
         if (change->flags >> bit & 1)
@@ -134,7 +134,7 @@ void remark_node_all(const struct review *review, struct node *out)
     for (size_t i = 0; i < review->len; i++) {
         struct node *fold = node_add(list, NULL, NODE_MAP, NULL);
 
-        node_add(fold, "directory", NODE_STRING, review->folds[i].directory);
+        node_add_bytes(fold, "directory", review->folds[i].directory);
         add_number(fold, "files", review->folds[i].files);
         add_number(fold, "bytes", review->folds[i].bytes);
     }

@@ -336,8 +336,9 @@ def a_diff_of_what_is_being_swapped_shows_nothing_from_outside(place):
     process = start(place, "run", "-q", "--", "sh", "-c", SWAPS % {"secret": outside / "below", "outside": outside}, stdout=subprocess.PIPE)
     try:
         read_until(process.stdout, b"here")
-        top, end, read, shown = layer(place), time.monotonic() + 4, b"", b""
-        while time.monotonic() < end:
+        top, start_time, read, shown = layer(place), time.monotonic(), b"", b""
+        # Until both were seen, and for some time.
+        while (waited := time.monotonic() - start_time) < 4 or (waited < 60 and not (b"SECRET" in read and b"plain" in shown)):
             for words in ((), ("--json",), ("--stat",)):
                 done = place.cove("diff", *words, timeout=20)
                 equal(done.code, 0, done)

@@ -1,4 +1,5 @@
 """cove diff: complete, exact for programs, inert and telling for people."""
+import base64
 import io
 import json
 import os
@@ -41,7 +42,7 @@ def listed(place, *words):
     """path -> what JSON says of it."""
     done = place.cove("diff", "--json", *words)
     equal(done.code, 0, done)
-    return {c["path"] if isinstance(c["path"], str) else bytes.fromhex(c["path"]["=hex"]): c for c in json.loads(done.out)["changes"]}
+    return {base64.b64decode(c["path_bytes"]) if "path_bytes" in c else c["path"]: c for c in json.loads(done.out)["changes"]}
 
 
 def on_terminal(place, *words, answers=b"", env=None):
@@ -332,6 +333,35 @@ def names_are_inert_on_a_terminal_and_exact_in_a_pipe(place):
     found = listed(place)
     for name in ("e\x1b[2Jsc", "rtl\u202e", "line\nbreak", "\u0430dmin"):
         assert "odd-name" in found[name]["flags"], (name, found)
+
+
+@test
+def names_that_are_no_text_are_exact_in_strict_json(place):
+    write(place.work / "f", "x\n")
+    change(place, "mkdir \"$(printf 'd\\377')\"; echo new >\"$(printf 'd\\377/n\\303')\"; ln -s \"$(printf 't\\200')\" link; mv f \"$(printf 'm\\351')\"; echo fine >'é'")
+
+    def strict(*words):
+        done = place.cove(*words)
+        return done.code, json.loads(done.out.decode("utf-8", "strict"), object_pairs_hook=unique)
+
+    def unique(pairs):
+        equal(len(dict(pairs)), len(pairs), "no key twice")
+        return dict(pairs)
+
+    def bytes_of(item, key="path"):
+        return base64.b64decode(item[key + "_bytes"], validate=True) if key + "_bytes" in item else item[key].encode()
+
+    expected = [b"d\xff", b"d\xff/n\xc3", "é".encode(), b"link", b"m\xe9"]
+    code, found = strict("diff", "--json")
+    equal((code, sorted(map(bytes_of, found["changes"]))), (0, sorted(expected)), found)
+    by = {bytes_of(item): item for item in found["changes"]}
+    equal((by[b"d\xff/n\xc3"]["path"], bytes_of(by[b"link"]["new"], "target"), by[b"m\xe9"]["from"]), ("d\\xff/n\\xc3", b"t\x80", "f"))
+    assert "path_bytes" not in by["é".encode()], "what is text stays text"
+    archive = tarfile.open(fileobj=io.BytesIO(place.cove("export").out))
+    manifest = json.loads(archive.extractfile("MANIFEST.json").read().decode("utf-8", "strict"), object_pairs_hook=unique)
+    equal((sorted(map(bytes_of, manifest["members"])), manifest["removed"]), (sorted(expected), [{"path": "f"}]), manifest)
+    code, found = strict("apply", "--yes", "--json")
+    equal((code, sorted(map(bytes_of, found["changes"]))), (0, sorted(expected)), found)
 
 
 @test
