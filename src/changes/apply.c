@@ -112,6 +112,7 @@ static int refuse(struct task *task)
         { FLAG_LINK_OUT, "the link leads out of the workspace" },
         { FLAG_HIDDEN, "you have a file there that the sandbox was not shown" },
         { FLAG_UNREADABLE, "it cannot be read" },
+        { FLAG_TOO_DEEP, "what is in it is nested too deep to be brought home" },
     };
     const struct change *change = task->change;
 

@@ -64,6 +64,8 @@ enum change_flag {
     FLAG_UNSEEN = 1 << 13,     /* git ignores it, but only by rules that the sandbox wrote */
     FLAG_LEFT_OUT = 1 << 14,   /* git ignores it by the owner's rules */
     FLAG_REPOSITORY = 1 << 15, /* in a directory that git takes for a repository by what is in it */
+
+    FLAG_TOO_DEEP = 1 << 16, /* a directory that was not looked into: no system call takes paths so long */
 };
 
 struct change {
@@ -126,8 +128,7 @@ struct changes_source {
 };
 
 /* The workspace's own directory is not judged, only what is in it.  Owners, times and extended attributes
- * alone are no change.  More than a million entries in the upper, or paths that no system call takes, are an
- * error. */
+ * alone are no change.  More than a million entries in the upper are an error. */
 int changes_scan(const struct changes_source *source, struct changes *out, struct error *err);
 
 enum changes_how {

@@ -10,16 +10,18 @@
 #include "changes/changes.h"
 #include "changes/marks.h"
 
+#include <limits.h>
 #include <sys/stat.h>
 
 enum {
-    ENTRIES_MAX = 1 << 20,       /* in the upper; a change takes some 200 bytes */
-    LISTED_MAX = 100000,         /* removed entries, all directories together */
-    COUNTED_MAX = 1 << 20,       /* of what is not listed */
-    TWIN_NAMES_MAX = 512,        /* of a directory of the base read in search of twins */
-    CANDIDATES_MAX = 1000,       /* on each side of a rename */
-    RENAME_BYTES_MAX = 64 << 20, /* read in search of renames */
-    ORPHANS_MAX = 10000,         /* handles of the base asked for */
+    DEPTH_MAX = PATH_MAX - NAME_MAX - 2, /* bytes of a directory's path: what lies in it can still be named */
+    ENTRIES_MAX = 1 << 20,               /* in the upper; a change takes some 200 bytes */
+    LISTED_MAX = 100000,                 /* removed entries, all directories together */
+    COUNTED_MAX = 1 << 20,               /* of what is not listed */
+    TWIN_NAMES_MAX = 512,                /* of a directory of the base read in search of twins */
+    CANDIDATES_MAX = 1000,               /* on each side of a rename */
+    RENAME_BYTES_MAX = 64 << 20,         /* read in search of renames */
+    ORPHANS_MAX = 10000,                 /* handles of the base asked for */
     NO_CHANGE = -1,
 };
 
@@ -128,7 +130,6 @@ bool scan_is_later(const struct scan *scan, const struct stat *status);
 size_t scan_add(struct scan *scan, const char *path, const char *base, enum change_kind kind);
 
 void scan_fill(struct side *side, const struct stat *status, int dir, const char *name, uid_t shift);
-int scan_too_deep(struct scan *scan, const char *path);
 
 /* --- the parts ------------------------------------------------------------------------------- */
 

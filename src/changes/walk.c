@@ -77,15 +77,15 @@ static int walk(struct scan *scan, visitor look)
     return walk_jobs(scan, look);
 }
 
-static int push(struct scan *scan, struct job *job)
+/* Owns `job`.  False: it is not looked into, since what lies in it could not be named in one call. */
+static bool push(struct scan *scan, struct job *job)
 {
-    if (strlen(job->path) >= PATH_MAX || (job->base && strlen(job->base) >= PATH_MAX)) {
-        scan_too_deep(scan, job->path);
+    if (strlen(job->path) > DEPTH_MAX || (job->base && strlen(job->base) > DEPTH_MAX)) {
         job_free(job);
-        return -1;
+        return false;
     }
     *array_add(&scan->jobs) = *job;
-    return 0;
+    return true;
 }
 
 /* A mark that cannot be read is not the same as none. */
@@ -158,8 +158,7 @@ static int collect_moves(struct visit *visit)
         if (source >= 0)
             *array_add(&scan->moves) =
                 (struct move){ .from = text_copy(child.base), .to = text_copy(child.path) };
-        if (push(scan, &child) < 0)
-            return -1;
+        (void)push(scan, &child);
     }
     return 0;
 }
@@ -415,7 +414,7 @@ static bool visit_plain_directory(struct visit *visit, struct entry *entry, cons
     return true;
 }
 
-static int visit_directory(struct visit *visit, struct entry *entry, const struct stat *new)
+static void visit_directory(struct visit *visit, struct entry *entry, const struct stat *new)
 {
     bool moved = false;
     struct job child = child_of(visit, entry->name, &moved);
@@ -427,28 +426,32 @@ static int visit_directory(struct visit *visit, struct entry *entry, const struc
         child.base = NULL;
     }
     child.change = entry->change;
-    return push(visit->scan, &child);
+    if (push(visit->scan, &child))
+        return;
+    if (entry->change == NO_CHANGE)
+        record(visit, entry, CHANGE_CHANGED, new, NULL);
+    visit->scan->out->items[entry->change].flags |= FLAG_TOO_DEEP;
 }
 
-static int visit_entry(struct visit *visit, struct entry *entry)
+static void visit_entry(struct visit *visit, struct entry *entry)
 {
     struct stat new;
 
     if (fstatat(visit->upper, entry->name, &new, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0) {
         if (scan_is_closed(visit->scan, errno)) /* a directory that can be listed but not entered */
             record(visit, entry, CHANGE_ADDED, NULL, NULL)->flags |= FLAG_UNREADABLE;
-        return 0;
+        return;
     }
     if (mark_is_whiteout(visit->scan->source->marks, visit->upper, entry->name, &new)) {
         entry->whiteout = true;
         if (!visit->job->opaque)
             visit_removed(visit, entry, false);
-        return 0;
+        return;
     }
     if (S_ISDIR(new.st_mode))
-        return visit_directory(visit, entry, &new);
-    visit_file(visit, entry, &new);
-    return 0;
+        visit_directory(visit, entry, &new);
+    else
+        visit_file(visit, entry, &new);
 }
 
 /* --- the second walk: directories -------------------------------------------------------------- */
@@ -491,8 +494,7 @@ static int collect_changes(struct visit *visit)
         return error_sys(scan->err, "open the workspace");
     visit->base = base;
     for (size_t i = 0; i < visit->entries->len; i++)
-        if (visit_entry(visit, &visit->entries->items[i]) < 0)
-            return -1;
+        visit_entry(visit, &visit->entries->items[i]);
     flag_empty(visit);
     twins_flag(scan, job, base, visit->entries);
     if (job->opaque && base >= 0) {
@@ -535,7 +537,7 @@ static bool find_job(struct scan *scan, const char *path, struct job *job)
     return true;
 }
 
-static int visit_one(struct visit *visit, const char *name, unsigned how)
+static void visit_one(struct visit *visit, const char *name, unsigned how)
 {
     autofree char *own = text_copy(name);
     struct entry entry = { .name = own, .change = NO_CHANGE };
@@ -545,16 +547,15 @@ static int visit_one(struct visit *visit, const char *name, unsigned how)
         scan_is_gone(errno)) {
         if (visit->job->opaque || (how & CHANGES_GONE))
             visit_removed(visit, &entry, false);
-        return 0;
+        return;
     }
-    return visit_entry(visit, &entry);
+    visit_entry(visit, &entry);
 }
 
 int walk_at(struct scan *scan, const char *path, unsigned how)
 {
     const char *slash = strrchr(path, '/');
     struct job job;
-    int result = 0;
 
     if (!*path)
         return walk_changes(scan);
@@ -566,9 +567,7 @@ int walk_at(struct scan *scan, const char *path, unsigned how)
     struct visit visit = { .scan = scan, .job = &job, .upper = upper, .base = base };
 
     if (upper >= 0)
-        result = visit_one(&visit, slash ? slash + 1 : path, how);
+        visit_one(&visit, slash ? slash + 1 : path, how);
     job_free(&job);
-    if (result < 0 || !(how & CHANGES_BELOW))
-        return result;
-    return walk_jobs(scan, collect_changes);
+    return how & CHANGES_BELOW ? walk_jobs(scan, collect_changes) : 0;
 }

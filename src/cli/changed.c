@@ -49,6 +49,7 @@ static const struct {
     { "unseen", "ignored by git, but only by rules that the sandbox wrote" },
     { "ignored", "ignored by git" },
     { "repository", "in a directory that git takes for a repository" },
+    { "too-deep", "nested too deep to be brought home" },
 };
 
 const char *changed_kind_name(enum change_kind kind)

@@ -48,7 +48,8 @@ static const char *refusal(const struct change *change)
     } reasons[] = { { FLAG_SPECIAL, "a device, pipe or socket" },
                     { FLAG_LINK_OUT, "a link that leads out of the workspace" },
                     { FLAG_LINK_ABSOLUTE, "an absolute link" },
-                    { FLAG_UNREADABLE, "cannot be read" } };
+                    { FLAG_UNREADABLE, "cannot be read" },
+                    { FLAG_TOO_DEEP, "nested too deep" } };
 
     for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
         if (change->flags & reasons[i].flag)
