@@ -84,6 +84,8 @@ static void say_class(size_t count, const char *when)
 void remark_summary(const struct changes *changes, const struct review *review)
 {
     warn_of_base(changes, review);
+    if (review->too_long)
+        say_warning("the rules of %.200s take too long to follow; what they ignore is shown", review->too_long);
     if (!paint_is_terminal(stderr))
         return;
     say_class(review->autorun, "by merely being there (class A)");

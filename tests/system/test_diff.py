@@ -244,6 +244,25 @@ def rules_of_the_sandbox_fold_nothing(place):
 
 
 @test
+def rules_that_take_too_long_hide_nothing(place):
+    """Both the owner's and the sandbox's: what they are about is shown, and it is said."""
+    repository(place)
+    costly = "\n".join(["hidden", *["*a*a*a*a*a*a*a*a*a*a*b"] * 15000]) + "\n"
+    write(place.work / ".gitignore", "*.o\n")
+    write(place.work / "owner/.gitignore", costly)
+    write(place.work / "costly", costly)
+    change(place, "mkdir agent owner/d; cp costly agent/.gitignore; for n in $(seq 40); do f=$(printf 'a%.0s' $(seq 200))$n; : >agent/$f; : >owner/d/$f; done; "
+                  ": >owner/hidden; : >agent/hidden; : >x.o")
+    began = time.monotonic()
+    done = place.cove("diff", "--json")
+    found = {c["path"]: c for c in json.loads(done.out)["changes"]}
+    assert time.monotonic() - began < 15 and done.code == 0, "it took too long"
+    assert "owner/hidden" in found and "agent/hidden" in found and "x.o" not in found, sorted(found)
+    assert "take too long to follow" in found["agent/.gitignore"]["hides"] and "hides" in found["agent/.gitignore"]["flags"], found["agent/.gitignore"]
+    assert "the rules of owner/.gitignore take too long to follow; what they ignore is shown" in done.errors, done.errors
+
+
+@test
 def what_is_moved_to_an_ignored_place_is_shown(place):
     repository(place)
     write(place.work / ".gitignore", "build/\n")
