@@ -11,7 +11,7 @@ import subprocess
 import time
 
 from attack import COVE, IDENTITY, control_fires, cove_with, equal, fingerprint, main, run_with_home, skip, test, unchanged
-from support.running import read_until, start, stop
+from support.running import descendants, read_until, start, stop, wait_for
 from home import apply, changes, layer, leave, names_below, on_host, outcome, sprung, trap, write
 
 
@@ -350,6 +350,31 @@ def a_diff_of_what_is_being_swapped_shows_nothing_from_outside(place):
         control_fires(b"SECRET" in read and b"plain" in shown, "a reader that goes by names gets them")
     finally:
         stop(process)
+
+
+@test(id="RTH-19")
+def in_a_workspace_that_is_written_through_what_acts_stays_and_what_is_made_goes(place):
+    tops = sorted({path.split("/")[0] for path in CLASS_A if "/" not in path and path not in (*CONTENT, "cove.yaml")})
+    there, made = tops[::2], tops[1::2]
+    script = "; ".join(["{ " + "; ".join(f"echo evil >{n}; rm -f {n}; mv {n} x-{n}; echo evil >new; mv new {n}" for n in there), "} 2>/dev/null", make_each(made),
+                        "ls -A | tr '\\n' ' '", "true"])
+    report = place.dir / "report.json"
+
+    def attacked(**kwargs):
+        for name in there:
+            (place.work / name).unlink(missing_ok=True)
+            write(place.work / name, "the owner's\n")
+        done = place.cove("run", "-q", "--workspace", "rw", "--report", report, "--", "sh", "-c", script, **kwargs)
+        wait_for(lambda: not descendants(), seconds=10, what="the end of all guards")
+        return done, [name for name in there if not (place.work / name).is_file() or (place.work / name).read_text() != "the owner's\n"]
+
+    done, changed = attacked()
+    equal((done.code, changed), (0, []), done)
+    control_fires(set(made) <= set(done.text.split()), "it did make them")
+    equal([name for name in made if os.path.lexists(place.work / name)], [], "what was made is still there")
+    told = json.loads(report.read_text())
+    assert set(made) <= set(told["set_aside"]) and not told["not_set_aside"], told
+    control_fires(attacked(without="protect")[1], "without what is mounted over them they change")
 
 
 if __name__ == "__main__":
