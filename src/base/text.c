@@ -130,6 +130,32 @@ static unsigned code_of(const unsigned char *at, size_t len)
                     : (at[0] & 0x0fU) << 12 | (at[1] & 0x3fU) << 6 | (at[2] & 0x3fU);
 }
 
+bool text_is_utf8(const char *string)
+{
+    for (size_t len; *string; string += len)
+        if ((len = text_utf8_length(string)) == 0)
+            return false;
+    return true;
+}
+
+void text_add_base64(struct text *text, const void *bytes, size_t len)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const unsigned char *at = bytes;
+
+    for (size_t i = 0; i < len; i += 3) {
+        size_t have = len - i < 3 ? len - i : 3;
+        uint32_t three = (uint32_t)at[i] << 16;
+        char four[4];
+
+        three |= have > 1 ? (uint32_t)at[i + 1] << 8 : 0;
+        three |= have > 2 ? at[i + 2] : 0;
+        for (size_t n = 0; n < 4; n++)
+            four[n] = n > have ? '=' : digits[three >> (18 - 6 * n) & 0x3f];
+        text_add_bytes(text, four, sizeof four);
+    }
+}
+
 void text_add_json(struct text *text, const char *string)
 {
     static const char plain[] = "\"\\\b\f\n\r\t", escaped[] = "\"\\bfnrt";

@@ -45,6 +45,11 @@ char *text_steal(struct text *text);              /* the caller frees; never NUL
 char *text_format(const char *format, ...) __attribute__((format(printf, 1, 2), malloc));
 char *text_copy(const char *string) __attribute__((malloc));
 
+/* Whether it is well-formed throughout. */
+bool text_is_utf8(const char *string);
+
+void text_add_base64(struct text *text, const void *bytes, size_t len);
+
 bool text_starts(const char *string, const char *prefix);
 bool text_ends(const char *string, const char *suffix);
 

@@ -112,6 +112,7 @@ static int refuse(struct task *task)
         { FLAG_LINK_OUT, "the link leads out of the workspace" },
         { FLAG_HIDDEN, "you have a file there that the sandbox was not shown" },
         { FLAG_UNREADABLE, "it cannot be read" },
+        { FLAG_TOO_DEEP, "what is in it is nested too deep to be brought home" },
     };
     const struct change *change = task->change;
 
@@ -220,7 +221,7 @@ static void settle(struct task *task)
     enum side_type type = task->change->new.type;
 
     if (task->apply->way == APPLY_WAY_HOST)
-        task->result->outcome = APPLY_LEFT;
+        task->result->outcome = APPLY_SETTLED;
     else if (task->apply->way == APPLY_WAY_BOTH && (type == SIDE_FILE || type == SIDE_LINK))
         put_beside(task);
 }

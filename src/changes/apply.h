@@ -62,6 +62,7 @@ enum apply_outcome {
     APPLY_FAILED,   /* a system call failed; nothing was changed, or it says where yours is */
     APPLY_BESIDE,   /* a conflict; the sandbox's version was put beside the owner's */
     APPLY_LEFT,     /* was not asked for */
+    APPLY_SETTLED,  /* a conflict; the owner's stays, as they said */
 };
 
 struct apply_result {

@@ -15,8 +15,7 @@
 #include <sys/stat.h>
 
 enum {
-    DEPTH_MAX = 256,                           /* each level holds one descriptor */
-    PATH_LENGTH_MAX = PATH_MAX - NAME_MAX - 2, /* what lies below can still be named in one call */
+    DEPTH_MAX = 256, /* each level holds one descriptor */
     FOUND_MAX = 1 << 16,
 };
 
@@ -99,7 +98,7 @@ static int visit_directory(struct hunt *hunt, int dir, const char *name, const s
     autoclose int fd = -1;
 
     if (is_autorun_directory(text_string(&hunt->path)) || hunt->depth >= DEPTH_MAX ||
-        hunt->path.len >= PATH_LENGTH_MAX)
+        hunt->path.len >= DIRECTORY_PATH_MAX)
         return add(hunt, status);
     fd = scan_open(dir, name, O_RDONLY | O_DIRECTORY);
     if (fd < 0 && (errno == EACCES || errno == EPERM))

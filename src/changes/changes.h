@@ -64,6 +64,8 @@ enum change_flag {
     FLAG_UNSEEN = 1 << 13,     /* git ignores it, but only by rules that the sandbox wrote */
     FLAG_LEFT_OUT = 1 << 14,   /* git ignores it by the owner's rules */
     FLAG_REPOSITORY = 1 << 15, /* in a directory that git takes for a repository by what is in it */
+
+    FLAG_TOO_DEEP = 1 << 16, /* a directory that was not looked into: no system call takes paths so long */
 };
 
 struct change {
@@ -117,13 +119,16 @@ struct changes_source {
     /* What we put there ourselves since; or NULL. */
     const struct prints *ours;
 
+    /* Also what the base has by now just as the sandbox made it, if it got it since: as added, or, if the
+     * kernel noted that it is a copy, as changed. */
+    bool home;
+
     /* Inside, an id is less by this than in the upper.  Those of the base are the same. */
     uid_t shift;
 };
 
 /* The workspace's own directory is not judged, only what is in it.  Owners, times and extended attributes
- * alone are no change.  More than a million entries in the upper, or paths that no system call takes, are an
- * error. */
+ * alone are no change.  More than a million entries in the upper are an error. */
 int changes_scan(const struct changes_source *source, struct changes *out, struct error *err);
 
 enum changes_how {

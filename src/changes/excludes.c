@@ -86,12 +86,25 @@ static const char *below(const struct excludes_level *level, const char *path)
     return path + len + (len > 0);
 }
 
+static enum ignore_answer ask_source(struct excludes *excludes, struct source *source, const char *path,
+                                     bool directory)
+{
+    uint64_t before = source->rules.steps;
+    enum ignore_answer answer = IGNORE_UNSAID;
+
+    if (!source->rules.len)
+        return answer;
+    answer =
+        excludes->steps < EXCLUDES_STEPS_MAX ? ignore_ask(&source->rules, path, directory) : IGNORE_TOO_LONG;
+    excludes->steps += source->rules.steps - before;
+    return answer;
+}
+
 /* What the rules of the levels say of a path directly in the innermost one. */
-static void ask_levels(const struct excludes *excludes, const char *path, bool directory,
-                       struct excludes_answer *out)
+static void ask_levels(struct excludes *excludes, const char *path, bool directory, struct excludes_answer *out)
 {
     const struct excludes_level *last = &excludes->items[excludes->len - 1];
-    const struct source *by = NULL;
+    struct source *by = NULL;
     enum ignore_answer answer = IGNORE_UNSAID;
 
     *out = last->answer;
@@ -99,12 +112,14 @@ static void ask_levels(const struct excludes *excludes, const char *path, bool d
         return;
     for (size_t i = excludes->len; i-- > last->top && answer == IGNORE_UNSAID;) {
         by = &excludes->items[i].own;
-        answer = ignore_ask(&by->rules, below(&excludes->items[i], path), directory);
+        answer = ask_source(excludes, by, below(&excludes->items[i], path), directory);
     }
     if (answer == IGNORE_UNSAID) {
         by = &excludes->items[last->top].shared;
-        answer = ignore_ask(&by->rules, below(&excludes->items[last->top], path), directory);
+        answer = ask_source(excludes, by, below(&excludes->items[last->top], path), directory);
     }
+    if (answer == IGNORE_TOO_LONG)
+        *out = (struct excludes_answer){ .too_long = true, .rule = by->path };
     if (answer == IGNORE_YES)
         *out = (struct excludes_answer){ .ignored = true,
                                          .directory = directory ? strlen(path) : 0,

@@ -10,10 +10,15 @@
 
 struct excludes_level;
 
+/* Of all files together; nobody waits for more than some seconds. */
+enum { EXCLUDES_STEPS_MAX = 1 << 29 };
+
 struct excludes {
     int base;
     bool inside; /* the rules that hold inside, from `upper` where it has them; else only the owner's */
     int upper;
+
+    uint64_t steps; /* that rules took, all files together */
 
     /* Directories around the path that was asked for last, from the outside in. */
     struct excludes_level *items;
@@ -25,7 +30,9 @@ struct excludes_answer {
     /* Length of the outermost directory in the path that is ignored as a whole; 0: only the path itself. */
     size_t directory;
     bool nested; /* in another repository than the work tree's own */
-    char *rule;  /* the path of the file with the rule that decided; borrowed until the next question */
+    /* The rules of `rule` take too long to follow: nothing that they are about counts as ignored. */
+    bool too_long;
+    char *rule; /* the path of the file with the rule that decided; borrowed until the next question */
 };
 
 void excludes_free(struct excludes *excludes);

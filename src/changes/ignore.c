@@ -6,6 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void pay(uint64_t *left, size_t steps)
+{
+    *left -= steps < *left ? steps : *left;
+}
+
 /* --- sets: [a-z], [!a], [[:alpha:]] --- */
 
 static bool is_between(unsigned char byte, unsigned char low, unsigned char high)
@@ -89,6 +94,7 @@ struct set {
     unsigned char byte; /* that is looked for */
     int before;         /* the last single member, from which a range can begin; -1: none */
     bool found, broken;
+    uint64_t *left; /* steps */
 };
 
 /* At a byte that stands for itself, maybe behind a backslash. */
@@ -105,6 +111,7 @@ static bool read_class(struct set *set)
     const char *name = set->at + 2, *end = strchr(name, ']');
     size_t len = end ? (size_t)(end - name) : 0;
 
+    pay(set->left, end ? len : strlen(name));
     set->broken = set->broken || !end;
     if (!end || len == 0 || end[-1] != ':')
         return !end;
@@ -135,16 +142,17 @@ static void read_member(struct set *set)
 
 /* Whether the set at *at, behind its '[', has the byte; *at is then behind it.  A set that is never closed,
  * or has an unknown class, has nothing. */
-static bool in_set(const char **at, char byte)
+static bool in_set(const char **at, char byte, uint64_t *left)
 {
     bool inverted = **at == '!' || **at == '^';
-    struct set set = { .at = *at + inverted, .byte = (unsigned char)byte, .before = -1 };
+    struct set set = { .at = *at + inverted, .byte = (unsigned char)byte, .before = -1, .left = left };
 
     do {
         set.broken = set.broken || !*set.at;
         if (!set.broken)
             read_member(&set);
     } while (!set.broken && *set.at != ']');
+    pay(left, (size_t)(set.at - *at));
     *at = set.at + !set.broken;
     return !set.broken && set.found != inverted && byte != '/';
 }
@@ -152,14 +160,14 @@ static bool in_set(const char **at, char byte)
 /* --- patterns --- */
 
 /* Whether the element at *pattern, which is no star, takes the byte; moves behind it. */
-static bool takes(const char **pattern, char byte)
+static bool takes(const char **pattern, char byte, uint64_t *left)
 {
     char element = *(*pattern)++;
 
     if (element == '?')
         return byte != '/';
     if (element == '[')
-        return in_set(pattern, byte);
+        return in_set(pattern, byte, left);
     if (element == '\\' && **pattern)
         element = *(*pattern)++;
     else if (element == '\\')
@@ -203,21 +211,26 @@ static bool widen(struct star *star)
 
 /* Only the last star of a component and the last `**` are ever widened.  That is enough: what stands before
  * a slash is settled by that slash, and what stands before a `**` is best matched as early as it can be. */
-bool ignore_match(const char *pattern, const char *text)
+bool ignore_match(const char *pattern, const char *text, uint64_t *left)
 {
     const char *start = pattern;
     const struct star none = { 0 };
     struct star near = none, far = none;
 
     while (*text || *pattern) {
+        pay(left, 1);
+        if (!*left)
+            return false;
         if (*pattern == '*') {
+            const char *stars = pattern;
             struct star star = read_star(start, &pattern, text);
 
+            pay(left, (size_t)(pattern - stars));
             near = none;
             *(star.deep ? &far : &near) = star;
             continue;
         }
-        if (*text && *pattern && takes(&pattern, *text)) {
+        if (*text && *pattern && takes(&pattern, *text, left)) {
             text++;
             continue;
         }
@@ -320,22 +333,31 @@ void ignore_parse(struct ignore_rules *rules, const char *bytes, size_t len)
 
 /* As git does, the plain beginning is compared first and then forgotten: what follows it is a pattern of
  * its own. */
-static bool rule_matches(const struct ignore_rule *rule, const char *path)
+static bool rule_matches(const struct ignore_rule *rule, const char *name, uint64_t *left)
 {
-    const char *slash = strrchr(path, '/'), *name = rule->any_directory && slash ? slash + 1 : path;
+    enum { AT_ONCE = 16 /* bytes that a comparison takes in one step, about */ };
 
+    pay(left, 1 + rule->plain / AT_ONCE);
     if (strncmp(rule->pattern, name, rule->plain) != 0)
         return false;
-    return ignore_match(rule->pattern + rule->plain, name + rule->plain);
+    return ignore_match(rule->pattern + rule->plain, name + rule->plain, left);
 }
 
-enum ignore_answer ignore_ask(const struct ignore_rules *rules, const char *path, bool directory)
+enum ignore_answer ignore_ask(struct ignore_rules *rules, const char *path, bool directory)
 {
-    for (size_t i = rules->len; i-- > 0;) {
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    uint64_t left = IGNORE_STEPS_MAX - rules->steps;
+    enum ignore_answer answer = IGNORE_UNSAID;
+
+    for (size_t i = rules->len; i-- > 0 && answer == IGNORE_UNSAID;) {
         const struct ignore_rule *rule = &rules->items[i];
 
-        if ((!rule->directory || directory) && *rule->pattern && rule_matches(rule, path))
-            return rule->shows ? IGNORE_NO : IGNORE_YES;
+        if ((!rule->directory || directory) && *rule->pattern &&
+            rule_matches(rule, rule->any_directory ? name : path, &left))
+            answer = rule->shows ? IGNORE_NO : IGNORE_YES;
+        if (!left)
+            answer = IGNORE_TOO_LONG;
     }
-    return IGNORE_UNSAID;
+    rules->steps = IGNORE_STEPS_MAX - left;
+    return answer;
 }

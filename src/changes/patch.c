@@ -52,8 +52,10 @@ void patch_read_open(int fd, struct patch_bytes *out)
 void patch_read_file(int root, const char *path, struct patch_bytes *out)
 {
     autoclose int fd = scan_open_file(root, path);
+    bool gone = fd < 0 && (scan_is_gone(errno) || errno == EINVAL);
 
     patch_read_open(fd, out);
+    out->gone = gone;
 }
 
 static void read_side(int root, const char *path, const struct side *side, struct patch_bytes *out)
@@ -272,7 +274,9 @@ static void add_patch(const struct patch_source *source, const struct change *ch
         return;
     }
     patch_read(source, change, &old, &new);
-    if (old.binary || new.binary)
+    if (old.gone || new.gone)
+        add_line(out, "# gone meanwhile: ", "", change->path);
+    else if (old.binary || new.binary)
         add_binary(source, change, &old, &new, out);
     else
         add_text(change, &old, &new, out);

@@ -19,6 +19,7 @@ struct patch_bytes {
     char *bytes; /* with a NUL behind them; NULL: there is nothing, or too much, or it cannot be read */
     size_t len;
     bool binary;
+    bool gone; /* it was a file, and is none any more: whoever writes there is still at it */
 };
 
 void patch_read(const struct patch_source *source, const struct change *change, struct patch_bytes *old,

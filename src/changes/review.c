@@ -37,6 +37,7 @@ void review_free(struct review *review)
     free(review->items);
     free(review->contents);
     free(review->folds);
+    free(review->too_long);
     *review = REVIEW_NONE;
 }
 
@@ -189,6 +190,8 @@ static void find_ignored(struct reviewing *reviewing)
         struct excludes_answer answer;
 
         excludes_ask(&excludes, change->path, is_directory(change), &answer);
+        if (answer.too_long && !reviewing->out->too_long)
+            reviewing->out->too_long = text_copy(answer.rule);
         if (!answer.ignored || (answer.nested && change->old.type != SIDE_NONE) ||
             is_more_than_its_path(change))
             continue;
@@ -200,13 +203,18 @@ static void find_ignored(struct reviewing *reviewing)
     show_all_tracked(reviewing, any);
 }
 
-static void say_hides(struct reviewing *reviewing, struct change *rule, const char *path)
+static void say_hides(struct reviewing *reviewing, const struct excludes_answer *answer, const char *path)
 {
-    struct review_item *item = &reviewing->out->items[rule - reviewing->changes->items];
+    struct change *rule = changes_find(reviewing->changes, answer->rule);
+    struct review_item *item = rule ? &reviewing->out->items[rule - reviewing->changes->items] : NULL;
 
+    if (!rule)
+        return;
     rule->flags |= FLAG_HIDES;
     if (!item->hides)
-        item->hides = text_format("it makes git ignore %s and maybe more", path);
+        item->hides = answer->too_long
+                          ? text_copy("its rules take too long to follow; what they hide is not known")
+                          : text_format("it makes git ignore %s and maybe more", path);
 }
 
 /* What only the sandbox's own rules hide is shown, and the rule beside it. */
@@ -225,14 +233,10 @@ static void find_unseen(struct reviewing *reviewing)
         if (change->flags & FLAG_LEFT_OUT || (change->kind != CHANGE_ADDED && change->kind != CHANGE_RENAMED))
             continue;
         excludes_ask(&excludes, change->path, is_directory(change), &answer);
-        if (!answer.ignored)
+        if (!answer.ignored && !answer.too_long)
             continue;
-        change->flags |= FLAG_UNSEEN;
-
-        struct change *rule = changes_find(changes, answer.rule);
-
-        if (rule)
-            say_hides(reviewing, rule, change->path);
+        change->flags |= answer.ignored ? FLAG_UNSEEN : 0;
+        say_hides(reviewing, &answer, change->path);
     }
     excludes_free(&excludes);
 }

@@ -35,6 +35,8 @@ struct review {
     struct review_fold *folds;
     size_t len, cap; /* of `folds` */
     size_t autorun, build, folded, base_changed;
+    char *too_long;   /* a file of the owner whose rules take too long to follow: what it ignores is shown; or
+                         NULL */
     size_t elsewhere; /* folded too, because it is told in another way */
 };
 

@@ -186,15 +186,6 @@ void scan_fill(struct side *side, const struct stat *status, int dir, const char
     };
 }
 
-int scan_too_deep(struct scan *scan, const char *path)
-{
-    autotext struct text shown = TEXT_NONE;
-
-    text_add_inert(&shown, path);
-    return error_set(scan->err, ERROR_UNSUPPORTED, "directories are nested too deep to read: %.100s...",
-                     text_string(&shown));
-}
-
 void job_free(struct job *job)
 {
     free(job->path);

@@ -10,9 +10,12 @@
 #include "changes/changes.h"
 #include "changes/marks.h"
 
+#include <limits.h>
 #include <sys/stat.h>
 
 enum {
+    DIRECTORY_PATH_MAX =
+        PATH_MAX - NAME_MAX - 2, /* bytes of a directory's path: what lies in it can still be named */
     ENTRIES_MAX = 1 << 20,       /* in the upper; a change takes some 200 bytes */
     LISTED_MAX = 100000,         /* removed entries, all directories together */
     COUNTED_MAX = 1 << 20,       /* of what is not listed */
@@ -112,7 +115,6 @@ bool scan_is_later(const struct scan *scan, const struct stat *status);
 size_t scan_add(struct scan *scan, const char *path, enum change_kind kind);
 
 void scan_fill(struct side *side, const struct stat *status, int dir, const char *name, uid_t shift);
-int scan_too_deep(struct scan *scan, const char *path);
 
 /* --- the parts ------------------------------------------------------------------------------- */
 

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "changes/names.h"
+#include "changes/prints.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -65,15 +66,15 @@ static int walk_jobs(struct scan *scan)
     return scan->broken && result == 0 ? error_sys(scan->err, "read the writable layer") : result;
 }
 
-static int push(struct scan *scan, struct job *job)
+/* Owns `job`.  False: it is not looked into, since what lies in it could not be named in one call. */
+static bool push(struct scan *scan, struct job *job)
 {
-    if (strlen(job->path) >= PATH_MAX) {
-        scan_too_deep(scan, job->path);
+    if (strlen(job->path) > DIRECTORY_PATH_MAX) {
         job_free(job);
-        return -1;
+        return false;
     }
     *array_add(&scan->jobs) = *job;
-    return 0;
+    return true;
 }
 
 /* A mark that cannot be read is not the same as none. */
@@ -226,8 +227,8 @@ static void visit_removed(struct visit *visit, struct entry *entry)
     unsigned flags = 0;
 
     if (!find_old(visit, entry->name, &old, &flags)) {
-        if (flags & FLAG_UNREADABLE)
-            record(visit, entry, CHANGE_REMOVED, NULL, NULL)->flags |= FLAG_UNREADABLE;
+        if (flags & FLAG_UNREADABLE || (visit->scan->source->home && !flags))
+            record(visit, entry, CHANGE_REMOVED, NULL, NULL)->flags |= flags;
         return;
     }
     record(visit, entry, CHANGE_REMOVED, NULL, &old);
@@ -258,6 +259,22 @@ static void note_origin(struct visit *visit, const struct entry *entry)
     *array_add(&visit->scan->orphans) = orphan;
 }
 
+/* The base has it just so: whether that is because it was brought there. */
+static bool came_home(const struct visit *visit, const struct stat *old)
+{
+    const struct changes_source *source = visit->scan->source;
+
+    return source->home && (prints_have(source->ours, old) || scan_is_later(visit->scan, old));
+}
+
+static void visit_same(struct visit *visit, struct entry *entry, const struct stat *new, const struct stat *old)
+{
+    bool copied = mark_has_origin(visit->scan->source->marks, visit->upper, entry->name);
+
+    if (came_home(visit, old))
+        record(visit, entry, copied ? CHANGE_CHANGED : CHANGE_ADDED, new, copied ? old : NULL);
+}
+
 static void visit_file(struct visit *visit, struct entry *entry, const struct stat *new)
 {
     struct stat old;
@@ -266,8 +283,10 @@ static void visit_file(struct visit *visit, struct entry *entry, const struct st
     int kind = had ? compare(visit, entry->name, &old, new, &flags) : (int)CHANGE_ADDED;
 
     entry->fresh = !had;
-    if (kind == NO_CHANGE)
+    if (kind == NO_CHANGE) {
+        visit_same(visit, entry, new, &old);
         return;
+    }
     record(visit, entry, (enum change_kind)kind, new, had ? &old : NULL)->flags |= flags;
     /* Of several names for a copied file one may be new without anything being gone. */
     if (!had && S_ISREG(new->st_mode) && new->st_nlink == 1)
@@ -295,38 +314,44 @@ static bool compare_directory(struct visit *visit, struct entry *entry, const st
     }
     if ((old.st_mode ^ new->st_mode) & 07777)
         record(visit, entry, CHANGE_MODE, new, &old);
+    else if (!mark_has_origin(visit->scan->source->marks, visit->upper, entry->name) && came_home(visit, &old))
+        record(visit, entry, CHANGE_ADDED, new, NULL);
     return true;
 }
 
-static int visit_directory(struct visit *visit, struct entry *entry, const struct stat *new)
+static void visit_directory(struct visit *visit, struct entry *entry, const struct stat *new)
 {
     struct job child = child_of(visit, entry->name);
 
     if (!compare_directory(visit, entry, new))
         child.shown = false;
     child.change = entry->change;
-    return push(visit->scan, &child);
+    if (push(visit->scan, &child))
+        return;
+    if (entry->change == NO_CHANGE)
+        record(visit, entry, CHANGE_CHANGED, new, NULL);
+    visit->scan->out->items[entry->change].flags |= FLAG_TOO_DEEP;
 }
 
-static int visit_entry(struct visit *visit, struct entry *entry)
+static void visit_entry(struct visit *visit, struct entry *entry)
 {
     struct stat new;
 
     if (fstatat(visit->upper, entry->name, &new, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0) {
         if (scan_is_closed(visit->scan, errno)) /* a directory that can be listed but not entered */
             record(visit, entry, CHANGE_ADDED, NULL, NULL)->flags |= FLAG_UNREADABLE;
-        return 0;
+        return;
     }
     if (mark_is_whiteout(visit->scan->source->marks, visit->upper, entry->name, &new)) {
         entry->whiteout = true;
         if (!visit->job->opaque)
             visit_removed(visit, entry);
-        return 0;
+        return;
     }
     if (S_ISDIR(new.st_mode))
-        return visit_directory(visit, entry, &new);
-    visit_file(visit, entry, &new);
-    return 0;
+        visit_directory(visit, entry, &new);
+    else
+        visit_file(visit, entry, &new);
 }
 
 /* --- directories ------------------------------------------------------------------------------ */
@@ -369,8 +394,7 @@ static int visit_all(struct visit *visit)
         return error_sys(scan->err, "open the workspace");
     visit->base = base;
     for (size_t i = 0; i < visit->entries->len; i++)
-        if (visit_entry(visit, &visit->entries->items[i]) < 0)
-            return -1;
+        visit_entry(visit, &visit->entries->items[i]);
     flag_empty(visit);
     twins_flag(scan, job, base, visit->entries);
     if (job->opaque && base >= 0) {
@@ -411,7 +435,7 @@ static bool find_job(struct scan *scan, const char *path, struct job *job)
     return true;
 }
 
-static int visit_one(struct visit *visit, const char *name, unsigned how)
+static void visit_one(struct visit *visit, const char *name, unsigned how)
 {
     autofree char *own = text_copy(name);
     struct entry entry = { .name = own, .change = NO_CHANGE };
@@ -421,16 +445,15 @@ static int visit_one(struct visit *visit, const char *name, unsigned how)
         scan_is_gone(errno)) {
         if (visit->job->opaque || (how & CHANGES_GONE))
             visit_removed(visit, &entry);
-        return 0;
+        return;
     }
-    return visit_entry(visit, &entry);
+    visit_entry(visit, &entry);
 }
 
 int walk_at(struct scan *scan, const char *path, unsigned how)
 {
     const char *slash = strrchr(path, '/');
     struct job job;
-    int result = 0;
 
     if (!*path)
         return walk_changes(scan);
@@ -442,9 +465,7 @@ int walk_at(struct scan *scan, const char *path, unsigned how)
     struct visit visit = { .scan = scan, .job = &job, .upper = upper, .base = base };
 
     if (upper >= 0)
-        result = visit_one(&visit, slash ? slash + 1 : path, how);
+        visit_one(&visit, slash ? slash + 1 : path, how);
     job_free(&job);
-    if (result < 0 || !(how & CHANGES_BELOW))
-        return result;
-    return walk_jobs(scan);
+    return how & CHANGES_BELOW ? walk_jobs(scan) : 0;
 }

@@ -9,6 +9,7 @@
 #include "changes/review.h"
 #include "cli/changed.h"
 #include "cli/commits.h"
+#include "cli/ledger.h"
 #include "cli/outcome.h"
 #include "cli/paint.h"
 #include "cli/remark.h"
@@ -63,6 +64,9 @@ const struct option_row options_of_apply[] = {
     { NULL },
 };
 
+/* What -i does with the changes that are still to come. */
+enum rest { REST_ASK, REST_TAKE, REST_LEAVE };
+
 /* What the owner said about each change. */
 struct consent {
     struct changed *changed;
@@ -70,6 +74,7 @@ struct consent {
     struct strings exclude, autorun; /* as the changes have their paths */
     struct review review;
     bool *taken;
+    enum rest rest;
 };
 
 /* A file that was renamed leaves its old place. */
@@ -78,7 +83,27 @@ static bool is_listed(const struct strings *paths, const struct change *change)
     return changed_is_listed(paths, change->path) || (change->from && changed_is_listed(paths, change->from));
 }
 
-static bool ask_about(const struct consent *consent, size_t index)
+/* Files that act by merely being there are answered one by one. */
+static bool ask(struct consent *consent, const char *question, bool alone)
+{
+    static const char help[] = "y  bring it home\n"
+                               "n  leave it in the sandbox\n"
+                               "a  bring it and all ordinary ones that follow\n"
+                               "q  leave it and all that follow; what you said y to comes home\n";
+
+    if (!isatty(STDIN_FILENO) || !consent->options->interactive)
+        return say_ask(question);
+
+    char answer = say_choose(question, alone ? "yNq?" : "yNaq?", help);
+
+    if (answer == 'a')
+        consent->rest = REST_TAKE;
+    if (answer == 'q')
+        consent->rest = REST_LEAVE;
+    return answer == 'y' || answer == 'a';
+}
+
+static bool ask_about(struct consent *consent, size_t index)
 {
     const struct changed *changed = consent->changed;
     struct patch_source source = { changed->upper, changed->base, true };
@@ -90,7 +115,7 @@ static bool ask_about(const struct consent *consent, size_t index)
     text_addf(&question, "%s ", changed_kind_name(changed->changes.items[index].kind));
     remark_add(&changed->changes.items[index], &consent->review.items[index], &question);
     text_add(&question, "; bring it home?");
-    return say_ask(text_string(&question));
+    return ask(consent, text_string(&question), consent->review.items[index].verdict.class == CLASSIFY_AUTORUN);
 }
 
 static int check_reviewed(const struct consent *consent, struct error *err)
@@ -143,7 +168,7 @@ static void take_around(struct consent *consent, size_t index)
     }
 }
 
-static bool is_wanted(const struct consent *consent, size_t index, bool all)
+static bool is_wanted(struct consent *consent, size_t index, bool all)
 {
     const struct run_options *options = consent->options;
     const struct change *change = &consent->changed->changes.items[index];
@@ -152,8 +177,11 @@ static bool is_wanted(const struct consent *consent, size_t index, bool all)
         git_own_change(change) != GIT_NOT_OWN)
         return false;
     if (consent->review.items[index].verdict.class == CLASSIFY_AUTORUN)
-        return is_allowed(consent, change) || (!options->dry_run && ask_about(consent, index));
-    return options->interactive && !options->dry_run ? ask_about(consent, index) : all;
+        return is_allowed(consent, change) ||
+               (!options->dry_run && consent->rest != REST_LEAVE && ask_about(consent, index));
+    if (!options->interactive || options->dry_run || consent->rest != REST_ASK)
+        return consent->rest != REST_LEAVE && all;
+    return ask_about(consent, index);
 }
 
 /* 1: the owner wants nothing of it. */
@@ -204,11 +232,26 @@ static bool tell(const struct consent *consent, int tree, const struct apply_res
                                .review = &consent->review,
                                .results = results,
                                .tree = tree,
-                               .dry_run = consent->options->dry_run };
+                               .dry_run = consent->options->dry_run,
+                               .at_home = !consent->options->to };
 
     consent->options->json ? outcome_print_json(&outcome) : outcome_print(&outcome);
     remark_summary(&consent->changed->changes, &consent->review);
     return outcome_is_clean(&outcome);
+}
+
+/* In this workspace, that is: elsewhere it is another question. */
+static int settle(const struct consent *consent, const struct apply_result *results, struct error *err)
+{
+    const struct changes *changes = &consent->changed->changes;
+    autostrings struct strings paths = STRINGS_NONE;
+
+    for (size_t i = 0; i < changes->len; i++)
+        if (results[i].outcome == APPLY_SETTLED)
+            strings_add(&paths, changes->items[i].path);
+    if (!paths.len || consent->options->dry_run || consent->options->to)
+        return 0;
+    return ledger_settle(consent->changed, &paths, err) < 0 ? error_while(err, "note what stays as it is") : 0;
 }
 
 static int open_tree(const struct changed *changed, const struct run_options *options, struct error *err)
@@ -309,7 +352,7 @@ static int bring_home(struct consent *consent, bool *out_clean, struct error *er
 
     refuse_own(consent, results);
     *out_clean = tell(consent, tree, results);
-    return written;
+    return settle(consent, results, err) < 0 ? -1 : written;
 }
 
 static void consent_free(struct consent *consent)
@@ -325,7 +368,11 @@ int cli_apply(struct options *options, struct error *err)
     autochanged struct changed changed = CHANGED_NONE;
     bool clean = false;
 
-    if (changed_read(&options->words, &changed, err) < 0)
+    struct changed_wish wish = { .words = &options->words,
+                                 .to = options->run.to,
+                                 .home = options->run.to != NULL };
+
+    if (changed_read(&wish, &changed, err) < 0)
         return which_error(err);
 
     __attribute__((cleanup(consent_free))) struct consent consent = {
@@ -345,5 +392,9 @@ int cli_apply(struct options *options, struct error *err)
 
     if (brought < 0 || (brought == 0 && commits_apply(&changed, &options->run, &clean, err) < 0))
         return -1;
+    /* It is told by `cove ls`; whatever came home is there without it. */
+    if (brought == 0 && clean && !options->run.dry_run && !options->run.to &&
+        ledger_note_applied(&changed, err) < 0)
+        say_warning("%s", err->text);
     return brought == 0 && clean ? 0 : 1;
 }

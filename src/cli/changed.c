@@ -8,6 +8,7 @@
 #include "changes/patch.h"
 #include "changes/review.h"
 #include "cli/say.h"
+#include "cli/whereabouts.h"
 #include "git/own.h"
 #include "sys/sys.h"
 
@@ -48,6 +49,7 @@ static const struct {
     { "unseen", "ignored by git, but only by rules that the sandbox wrote" },
     { "ignored", "ignored by git" },
     { "repository", "in a directory that git takes for a repository" },
+    { "too-deep", "nested too deep to be brought home" },
 };
 
 const char *changed_kind_name(enum change_kind kind)
@@ -144,13 +146,17 @@ static int open_sides(struct changed *changed, const struct record_layer *layer,
     return changed->base < 0 ? error_sys(err, "open what the sandbox was given") : 0;
 }
 
-static int scan(struct changed *changed, struct error *err)
+/* Only a layer that the kernel wrote, over a tree that goes on, can tell what was brought there. */
+static bool can_tell_home(const struct record *record)
+{
+    return strcmp(record->mode, "cow") == 0 || strcmp(record->mode, "live") == 0;
+}
+
+static int scan(struct changed *changed, bool home, struct error *err)
 {
     const struct record *record = &changed->kept->record;
     const struct record_layer *layer = workspace_layer(record);
 
-    if (changed->kept->state == KEPT_RUNNING)
-        return error_set(err, ERROR_REFUSED, "sandbox %.12s still runs; wait for its end", changed->kept->id);
     if (!layer)
         return error_set(err, ERROR_MISSING, "sandbox %.12s has no workspace that it could change",
                          changed->kept->id);
@@ -167,6 +173,7 @@ static int scan(struct changed *changed, struct error *err)
                                      .hide = &layer->hide,
                                      .since = copied ? never : record->created,
                                      .ours = &changed->ours,
+                                     .home = home && can_tell_home(record),
                                      .shift = record->shifted ? (uid_t)record->base : 0 };
 
     if (changes_scan(&source, &changed->changes, err) < 0)
@@ -287,6 +294,21 @@ static int check_first(const struct changed *changed, const struct strings *word
     return error_hint(err, "`cove ls` lists sandboxes");
 }
 
+static int by_string(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Whoever names it, or a directory in it, is asking again; the workspace as a whole is no name. */
+static bool is_settled(const struct changed *changed, const struct change *change)
+{
+    const struct strings *settled = &changed->kept->record.settled;
+
+    return settled->len &&
+           bsearch(&change->path, settled->items, settled->len, sizeof *settled->items, by_string) &&
+           (strings_have(&changed->paths, "") || !changed_is_listed(&changed->paths, change->path));
+}
+
 static void keep_wanted(struct changed *changed)
 {
     struct changes *changes = &changed->changes;
@@ -294,8 +316,11 @@ static void keep_wanted(struct changed *changed)
     struct changes dropped = CHANGES_NONE;
 
     for (size_t i = 0; i < changes->len; i++) {
-        struct changes *to = is_wanted(&changes->items[i], &changed->paths) ? &kept : &dropped;
+        bool wanted = is_wanted(&changes->items[i], &changed->paths),
+             settled = wanted && is_settled(changed, &changes->items[i]);
+        struct changes *to = wanted && !settled ? &kept : &dropped;
 
+        changed->settled += settled;
         *array_add(to) = changes->items[i];
     }
     free(changes->items);
@@ -303,14 +328,46 @@ static void keep_wanted(struct changed *changed)
     changes_free(&dropped);
 }
 
-int changed_read(const struct strings *words, struct changed *out, struct error *err)
+static int find_workspace(struct changed *changed, const char *to, struct error *err)
 {
+    struct kept *kept = &changed->which.all.items[changed->kept - changed->which.all.items];
+    struct error ignored;
+    autofree char *here = which_work_tree(&changed->which, &ignored);
+
+    if (kept->state != KEPT_BROKEN)
+        return whereabouts_find(&kept->record, here, to, err);
+    *err = kept->problem;
+    return -1;
+}
+
+/* What a command is just writing may be looked at, but is not taken. */
+static int check_running(const struct kept *kept, bool allowed, struct error *err)
+{
+    if (kept->state != KEPT_RUNNING)
+        return 0;
+    if (!allowed) {
+        error_set(err, ERROR_REFUSED, "sandbox %.12s still runs; wait for its end", kept->id);
+        return error_hint(err, "`cove diff` shows what it has changed so far");
+    }
+    if (strcmp(kept->record.mode, "rw") == 0)
+        return error_set(err, ERROR_REFUSED, "sandbox %.12s still runs, and writes to %.200s itself", kept->id,
+                         kept->record.workspace);
+    say_warning("sandbox %.12s still runs; this may change", kept->id);
+    return 0;
+}
+
+int changed_read(const struct changed_wish *wish, struct changed *out, struct error *err)
+{
+    const struct strings *words = wish->words;
     size_t first = 0;
 
     if (which_read(&out->which, err) < 0)
         return -1;
     out->kept = choose(&out->which, words, &first, err);
-    if (!out->kept || changed_paths(out, words, first, &out->paths, err) < 0 || scan(out, err) < 0)
+    if (!out->kept || find_workspace(out, wish->to, err) < 0 ||
+        check_running(out->kept, wish->running, err) < 0)
+        return -1;
+    if (changed_paths(out, words, first, &out->paths, err) < 0 || scan(out, wish->home, err) < 0)
         return -1;
     if (check_first(out, words, first, err) < 0)
         return -1;

@@ -17,15 +17,23 @@ struct changed {
     struct strings paths; /* that were asked for, relative to the workspace; none: all */
     struct changes changes;
     bool all; /* no PATH was named */
+    size_t
+        settled; /* so many are left out, since the owner's stays there; a PATH that names one brings it back */
 };
 
 #define CHANGED_NONE ((struct changed){ .which = WHICH_NONE, .upper = -1, .base = -1, .tree = -1 })
 #define autochanged __attribute__((cleanup(changed_free)))
 
-/* `words`: a sandbox first, if it is one, then paths; without a sandbox the last one of this work
- * tree.  The changes are those at and below the paths (all without any), with the new directories around
- * them. */
-int changed_read(const struct strings *words, struct changed *out, struct error *err);
+struct changed_wish {
+    const struct strings *words; /* a sandbox first, if it is one, then paths; without a sandbox the last one of
+                                    this work tree */
+    const char *to;              /* another copy of the workspace, which the changes are for; or NULL */
+    bool home;                   /* also what the workspace has by now just as the sandbox made it */
+    bool running; /* also of a sandbox that still runs, whose command may change them meanwhile */
+};
+
+/* The changes are those at and below the paths (all without any), with the new directories around them. */
+int changed_read(const struct changed_wish *wish, struct changed *out, struct error *err);
 
 /* Paths as people write them, relative to the current directory if that lies in the workspace, else to the
  * workspace; as the changes have them.  "" is the workspace.  ERROR_INVALID: one lies outside. */

@@ -195,20 +195,20 @@ static void add_branch_node(const struct commits *commits, const struct branch *
     autofree char *count = text_format("%" PRIu64, branch->count);
     struct node *node = node_add(list, NULL, NODE_MAP, NULL), *items;
 
-    node_add(node, "branch", NODE_STRING, branch->name);
+    node_add_bytes(node, "branch", branch->name);
     node_add(node, "broken", NODE_BOOL, branch->broken ? "true" : "false");
     node_add(node, "count", NODE_NUMBER, count);
     node_add(node, "hash", NODE_STRING, branch->hash);
     node_add(node, "home", NODE_STRING, branch->home);
-    node_add(node, "repository", NODE_STRING, repository->path);
+    node_add_bytes(node, "repository", repository->path);
     if (repository->submodule)
-        node_add(node, "submodule", NODE_STRING, repository->submodule);
+        node_add_bytes(node, "submodule", repository->submodule);
     items = node_add(node, "commits", NODE_LIST, NULL);
     for (size_t i = 0; i < branch->commits.len; i++) {
         struct node *commit = node_add(items, NULL, NODE_MAP, NULL);
 
         node_add(commit, "hash", NODE_STRING, branch->commits.items[i].hash);
-        node_add(commit, "subject", NODE_STRING, branch->commits.items[i].subject);
+        node_add_bytes(commit, "subject", branch->commits.items[i].subject);
     }
 }
 
@@ -229,6 +229,25 @@ void commits_add_node(const struct changed *changed, uint64_t state_files, struc
     }
     for (size_t i = 0; i < commits.branches.len; i++)
         add_branch_node(&commits, &commits.branches.items[i], list);
+}
+
+/* What cannot be read is not at home. */
+bool commits_are_home(const struct changed *changed, uint64_t state)
+{
+    autoclose int dir = -1;
+    autocommits struct commits commits = COMMITS_NONE;
+    autooutside struct outside outside = { .layer = MERGED_NONE };
+    struct error err = { 0 };
+
+    if (outside_read(changed, &outside, &err) < 0)
+        return false;
+    for (size_t i = 0; i < outside.changes.len; i++)
+        if (steers(&outside.changes.items[i]))
+            return false;
+    if (!state && !outside.changes.len)
+        return true;
+    dir = kept_open(&changed->which.all, changed->kept, &err);
+    return dir >= 0 && find(changed, dir, &commits, &err) == 0 && !commits.branches.len;
 }
 
 /* --- bringing home -------------------------------------------------------------------------- */

@@ -19,6 +19,9 @@ void commits_print(const struct changed *changed, uint64_t state, const char *pr
 /* The same for programs: "git": {"state", "commits": [...]}. */
 void commits_add_node(const struct changed *changed, uint64_t state, struct node *root);
 
+/* Whether the owner has all commits of the sandbox; `state` is how much of git's own it changed. */
+bool commits_are_home(const struct changed *changed, uint64_t state);
+
 /* Brings the commits home, unless they were not asked for.  *clean becomes false if some were refused. */
 int commits_apply(const struct changed *changed, const struct run_options *options, bool *clean,
                   struct error *err);

@@ -41,12 +41,18 @@ static void print_folds(const struct review *review, const char *begin)
     }
 }
 
+static void print_settled(const struct changed *changed, const char *begin)
+{
+    if (changed->settled)
+        printf("%s%zu settled as yours; a PATH that names them shows them\n", begin, changed->settled);
+}
+
 /* For people, who read it on a terminal; a patch in a file stays one. */
 static void print_digest(const struct changed *changed, const struct review *review)
 {
     char digest[SHA256_TEXT];
 
-    if (!isatty(STDOUT_FILENO))
+    if (!isatty(STDOUT_FILENO) || changed->kept->state == KEPT_RUNNING)
         return;
     digest_changes(&changed->changes, review->contents, digest);
     printf("# to bring home exactly this: cove apply --reviewed %s\n", digest);
@@ -71,6 +77,7 @@ static void print_patch(const struct changed *changed, const struct review *revi
         paint_patch(stdout, &text);
     }
     print_folds(review, "# ");
+    print_settled(changed, "# ");
     print_digest(changed, review);
 }
 
@@ -112,8 +119,13 @@ static void print_stat(const struct changed *changed, const struct review *revie
         puts(text_string(&line));
     }
     print_folds(review, "i                    ");
-    printf("%zu change%s, %zu line%s more, %zu fewer\n", shown, shown == 1 ? "" : "s", added,
-           added == 1 ? "" : "s", removed);
+    print_settled(changed, "y                    ");
+    printf("%zu change%s", shown, shown == 1 ? "" : "s");
+    if (added)
+        printf(", %zu line%s more", added, added == 1 ? "" : "s");
+    if (removed)
+        printf(", %zu %sfewer", removed, added ? "" : removed == 1 ? "line " : "lines ");
+    puts("");
 }
 
 static void print_names(const struct changed *changed, const struct review *review)
@@ -144,20 +156,22 @@ static void add_side(struct node *parent, const char *key, const struct side *si
     node_add(node, "size", NODE_NUMBER, size);
     node_add(node, "type", NODE_STRING, changed_side_name(side->type));
     if (side->target)
-        node_add(node, "target", NODE_STRING, side->target);
+        node_add_bytes(node, "target", side->target);
 }
 
 static void print_json(const struct changed *changed, const struct review *review)
 {
     autonode struct node root = { .kind = NODE_MAP };
     autotext struct text out = TEXT_NONE;
-
+    autofree char *settled = text_format("%zu", changed->settled);
     char digest[SHA256_TEXT];
 
     digest_changes(&changed->changes, review->contents, digest);
     node_add(&root, "digest", NODE_STRING, digest);
     node_add(&root, "id", NODE_STRING, changed->kept->id);
-    node_add(&root, "workspace", NODE_STRING, changed->kept->record.workspace);
+    node_add(&root, "running", NODE_BOOL, changed->kept->state == KEPT_RUNNING ? "true" : "false");
+    node_add_bytes(&root, "workspace", changed->kept->record.workspace);
+    node_add(&root, "settled", NODE_NUMBER, settled);
     remark_node_all(review, &root);
     struct node *list = node_add(&root, "changes", NODE_LIST, NULL);
 
@@ -169,15 +183,16 @@ static void print_json(const struct changed *changed, const struct review *revie
 
         struct node *node = node_add(list, NULL, NODE_MAP, NULL);
 
-        node_add(node, "path", NODE_STRING, change->path);
+        node_add_bytes(node, "path", change->path);
         node_add(node, "kind", NODE_STRING, changed_kind_name(change->kind));
         if (change->from)
-            node_add(node, "from", NODE_STRING, change->from);
+            node_add_bytes(node, "from", change->from);
         remark_node(change, &review->items[i], node);
         add_side(node, "old", &change->old);
         add_side(node, "new", &change->new);
     }
-    commits_add_node(changed, review->elsewhere, &root);
+    if (changed->kept->state != KEPT_RUNNING)
+        commits_add_node(changed, review->elsewhere, &root);
     node_write_json(&root, &out);
     puts(text_string(&out));
 }
@@ -199,7 +214,9 @@ int cli_diff(struct options *options, struct error *err)
     autochanged struct changed changed = CHANGED_NONE;
     autoreview struct review review = REVIEW_NONE;
 
-    if (changed_read(&options->words, &changed, err) < 0)
+    struct changed_wish wish = { .words = &options->words, .running = true };
+
+    if (changed_read(&wish, &changed, err) < 0)
         return which_error(err);
 
     struct patch_source source = { changed.upper, changed.base, true };
@@ -208,7 +225,8 @@ int cli_diff(struct options *options, struct error *err)
     if (options->run.json || paint_is_terminal(stdout))
         review_digest(&source, &changed.changes, &review);
     print(&changed, &options->run, &review);
-    if (!options->run.json && !options->run.name_only)
+    /* No git is started on what is just being written. */
+    if (!options->run.json && !options->run.name_only && changed.kept->state != KEPT_RUNNING)
         commits_print(&changed, review.elsewhere, options->run.stat ? "" : "# ");
     if (fflush(stdout) != 0)
         return EXIT_OWN_ERROR;

@@ -19,7 +19,9 @@ int cli_export(struct options *options, struct error *err)
 {
     autochanged struct changed changed = CHANGED_NONE;
 
-    if (changed_read(&options->words, &changed, err) < 0)
+    struct changed_wish wish = { .words = &options->words, .home = true };
+
+    if (changed_read(&wish, &changed, err) < 0)
         return which_error(err);
 
     int result = (options->run.patch ? export_patch : export_tar)(&changed, &options->run, err);

@@ -10,6 +10,7 @@
 #include "cli/export.h"
 #include "cli/options.h"
 #include "git/own.h"
+#include "spec/node.h"
 #include "sys/sys.h"
 
 #include <errno.h>
@@ -50,7 +51,8 @@ static const char *refusal(const struct change *change)
     } reasons[] = { { FLAG_SPECIAL, "a device, pipe or socket" },
                     { FLAG_LINK_OUT, "a link that leads out of the workspace" },
                     { FLAG_LINK_ABSOLUTE, "an absolute link" },
-                    { FLAG_UNREADABLE, "cannot be read" } };
+                    { FLAG_UNREADABLE, "cannot be read" },
+                    { FLAG_TOO_DEEP, "nested too deep" } };
 
     for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
         if (change->flags & reasons[i].flag)
@@ -175,51 +177,51 @@ static int digest_all(const struct changed *changed, struct outputs *outputs, st
 
 /* --- the archive --- */
 
-static void add_removed(const struct changed *changed, const struct strings *exclude, struct text *out)
+static void add_removed(const struct changed *changed, const struct strings *exclude, struct node *list)
 {
-    const char *before = "";
-
-    text_add(out, "],\"removed\":[");
     for (size_t i = 0; i < changed->changes.len; i++) {
         const struct change *change = &changed->changes.items[i];
         bool renamed = change->kind == CHANGE_RENAMED && change->from;
 
         if ((change->kind != CHANGE_REMOVED && !renamed) || is_excluded(exclude, change->path))
             continue;
-        text_add(out, before);
-        text_add_json(out, renamed ? change->from : change->path);
-        before = ",";
+        node_add_bytes(node_add(list, NULL, NODE_MAP, NULL), "path", renamed ? change->from : change->path);
     }
+}
+
+static void add_member(const struct output *output, struct node *node)
+{
+    const struct side *new = &output->change->new;
+    autofree char *mode = text_format("%04o", (unsigned)(new->mode & 0777)),
+                  *size = text_format("%" PRIu64, output->size);
+    char sha256[SHA256_TEXT];
+
+    node_add_bytes(node, "path", output->change->path);
+    node_add(node, "type", NODE_STRING, changed_side_name(new->type));
+    node_add(node, "mode", NODE_STRING, mode);
+    if (new->type == SIDE_FILE) {
+        sha256_text(output->sha256, sha256);
+        node_add(node, "size", NODE_NUMBER, size);
+        node_add(node, "sha256", NODE_STRING, sha256);
+    }
+    if (new->type == SIDE_LINK)
+        node_add_bytes(node, "target", new->target);
 }
 
 static void write_manifest(const struct changed *changed, const struct outputs *outputs,
                            const struct strings *exclude, struct text *out)
 {
-    char sha256[SHA256_TEXT];
+    autonode struct node root = { .kind = NODE_MAP };
+    struct node *members;
 
-    text_add(out, "{\"format\":1,\"sandbox\":");
-    text_add_json(out, changed->kept->id);
-    text_add(out, ",\"members\":[");
-    for (size_t i = 0; i < outputs->len; i++) {
-        const struct output *output = &outputs->items[i];
-        const struct side *new = &output->change->new;
-
-        text_add(out, i ? ",\n{\"path\":" : "\n{\"path\":");
-        text_add_json(out, output->change->path);
-        text_addf(out, ",\"type\":\"%s\",\"mode\":\"%04o\"", changed_side_name(new->type),
-                  (unsigned)(new->mode & 0777));
-        if (new->type == SIDE_FILE) {
-            sha256_text(output->sha256, sha256);
-            text_addf(out, ",\"size\":%" PRIu64 ",\"sha256\":\"%s\"", output->size, sha256);
-        }
-        if (new->type == SIDE_LINK) {
-            text_add(out, ",\"target\":");
-            text_add_json(out, new->target);
-        }
-        text_add(out, "}");
-    }
-    add_removed(changed, exclude, out);
-    text_add(out, "]}\n");
+    node_add(&root, "format", NODE_NUMBER, "1");
+    node_add(&root, "sandbox", NODE_STRING, changed->kept->id);
+    add_removed(changed, exclude, node_add(&root, "removed", NODE_LIST, NULL));
+    members = node_add(&root, "members", NODE_LIST, NULL);
+    for (size_t i = 0; i < outputs->len; i++)
+        add_member(&outputs->items[i], node_add(members, NULL, NODE_MAP, NULL));
+    node_write_json(&root, out);
+    text_add(out, "\n");
 }
 
 static int put_text(int to, const struct text *text, struct error *err)

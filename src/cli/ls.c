@@ -54,7 +54,7 @@ static void add_row(struct table *table, const struct kept_list *list, const str
     table_add(table, record->name ? record->name : "-");
     table_add(table, kept_state_name(kept->state));
     table_add(table, broken ? "-" : text_string(&age));
-    table_add(table, broken ? "?" : view.changed ? "yes" : "no");
+    table_add(table, view_changes(kept, &view));
     table_add(table, broken ? "-" : record->workspace);
     table_add(table, text_string(&command));
 }

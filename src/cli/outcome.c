@@ -13,14 +13,16 @@
 
 static const struct {
     const char *word, *name; /* for people, in JSON */
+    const char *counted;     /* in the sum; NULL: the sum begins with it */
 } outcomes[] = {
-    [APPLY_DONE] = { "done", "done" },
-    [APPLY_SAME] = { "same", "same" },
-    [APPLY_CONFLICT] = { "CONFLICT", "conflict" },
-    [APPLY_REFUSED] = { "REFUSED", "refused" },
-    [APPLY_FAILED] = { "FAILED", "failed" },
-    [APPLY_BESIDE] = { "beside", "beside" },
-    [APPLY_LEFT] = { "left", "left" },
+    [APPLY_DONE] = { "done", "done", NULL },
+    [APPLY_SAME] = { "same", "same", "there already" },
+    [APPLY_CONFLICT] = { "CONFLICT", "conflict", "in conflict" },
+    [APPLY_REFUSED] = { "REFUSED", "refused", "refused" },
+    [APPLY_FAILED] = { "FAILED", "failed", "failed" },
+    [APPLY_BESIDE] = { "beside", "beside", "put beside yours" },
+    [APPLY_LEFT] = { "left", "left", "left" },
+    [APPLY_SETTLED] = { "yours", "settled", "settled as yours" },
 };
 
 static const char *word_of(const struct outcome *outcome, size_t index)
@@ -31,7 +33,7 @@ static const char *word_of(const struct outcome *outcome, size_t index)
 }
 
 struct counts {
-    size_t of[APPLY_LEFT + 1];
+    size_t of[ARRAY_LEN(outcomes)];
 };
 
 static struct counts count(const struct outcome *outcome)
@@ -71,12 +73,13 @@ static void print_counts(const struct outcome *outcome)
 {
     struct counts counts = count(outcome);
 
-    printf("%zu %s, %zu there already, %zu left, %zu refused, %zu conflicts, %zu failed", counts.of[APPLY_DONE],
-           outcome->dry_run ? "would be brought home" : "brought home", counts.of[APPLY_SAME],
-           counts.of[APPLY_LEFT], counts.of[APPLY_REFUSED], counts.of[APPLY_CONFLICT], counts.of[APPLY_FAILED]);
-    if (counts.of[APPLY_BESIDE])
-        printf(", %zu put beside yours", counts.of[APPLY_BESIDE]);
+    printf("%zu %s", counts.of[APPLY_DONE], outcome->dry_run ? "would be brought home" : "brought home");
+    for (size_t i = 0; i < ARRAY_LEN(outcomes); i++)
+        if (counts.of[i] && outcomes[i].counted)
+            printf(", %zu %s", counts.of[i], outcomes[i].counted);
     puts("");
+    if (counts.of[APPLY_SETTLED] && !outcome->dry_run && outcome->at_home)
+        puts("What stays yours is settled: cove diff and cove apply leave it out unless it is named.");
 }
 
 void outcome_print(const struct outcome *outcome)
@@ -140,11 +143,11 @@ void outcome_print_json(const struct outcome *outcome)
 
         struct node *node = node_add(list, NULL, NODE_MAP, NULL);
 
-        node_add(node, "path", NODE_STRING, change->path);
+        node_add_bytes(node, "path", change->path);
         node_add(node, "kind", NODE_STRING, changed_kind_name(change->kind));
         node_add(node, "outcome", NODE_STRING, outcomes[outcome->results[i].outcome].name);
         if (has_reason(&outcome->results[i]))
-            node_add(node, "why", NODE_STRING, outcome->results[i].why.text);
+            node_add_bytes(node, "why", outcome->results[i].why.text);
         remark_node(change, &outcome->review->items[i], node);
     }
     node_write_json(&root, &out);

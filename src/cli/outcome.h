@@ -13,6 +13,7 @@ struct outcome {
     const struct apply_result *results; /* one for each change */
     int tree;                           /* where they went */
     bool dry_run;
+    bool at_home; /* it is the workspace itself that they went to */
 };
 
 /* A line for each change, and on standard error both sides of each conflict. */

@@ -75,14 +75,21 @@ static void warn_of_base(const struct changes *changes, const struct review *rev
         say_warning("base changed since the sandbox began: %s", text_string(&names));
 }
 
+static void say_class(size_t count, const char *when)
+{
+    if (count)
+        fprintf(stderr, "%zu change%s %s\n", count, count == 1 ? " acts" : "s act", when);
+}
+
 void remark_summary(const struct changes *changes, const struct review *review)
 {
     warn_of_base(changes, review);
-    if (!paint_is_terminal(stderr) || review->autorun + review->build == 0)
+    if (review->too_long)
+        say_warning("the rules of %.200s take too long to follow; what they ignore is shown", review->too_long);
+    if (!paint_is_terminal(stderr))
         return;
-    fprintf(stderr,
-            "%zu change%s by merely being there (class A), %zu when you build, test or commit (class B)\n",
-            review->autorun, review->autorun == 1 ? " acts" : "s act", review->build);
+    say_class(review->autorun, "by merely being there (class A)");
+    say_class(review->build, "when you build, test or commit (class B)");
 }
 
 /* --- JSON --- */
@@ -94,10 +101,10 @@ void remark_node(const struct change *change, const struct review_item *item, st
     node_add(out, "class", NODE_STRING, classify_name(item->verdict.class));
     if (item->verdict.class != CLASSIFY_ORDINARY) {
         node_add(out, "reason", NODE_STRING, item->verdict.reason);
-        node_add(out, "part", NODE_STRING, item->verdict.part);
+        node_add_bytes(out, "part", item->verdict.part);
     }
     if (item->hides)
-        node_add(out, "hides", NODE_STRING, item->hides);
+        node_add_bytes(out, "hides", item->hides);
     list = node_add(out, "flags", NODE_LIST, NULL);
     for (unsigned bit = 0; changed_flag_name(bit); bit++)
         if (change->flags >> bit & 1)
@@ -129,7 +136,7 @@ void remark_node_all(const struct review *review, struct node *out)
     for (size_t i = 0; i < review->len; i++) {
         struct node *fold = node_add(list, NULL, NODE_MAP, NULL);
 
-        node_add(fold, "directory", NODE_STRING, review->folds[i].directory);
+        node_add_bytes(fold, "directory", review->folds[i].directory);
         add_number(fold, "files", review->folds[i].files);
         add_number(fold, "bytes", review->folds[i].bytes);
     }

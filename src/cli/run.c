@@ -376,6 +376,7 @@ static int tell(const struct run *run, struct error *err)
         .phases = &phases,
         .changes = describe_changes(run),
         .set_aside = &run->through.aside,
+        .stuck = &run->through.stuck,
         .kept = run->kept,
         .enforced = &protections,
         .findings = run->explain ? &findings : NULL,

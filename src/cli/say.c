@@ -4,9 +4,11 @@
 #include "base/text.h"
 #include "cli/help.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -45,18 +47,41 @@ void say_help(const struct command *command)
     fputs(text_string(&text), stdout);
 }
 
+/* The first letter of a line, byte by byte: what comes after it is for somebody else.  0: there is none. */
+static char read_letter(void)
+{
+    char first = '\0', next;
+
+    for (bool begun = false; read(STDIN_FILENO, &next, 1) == 1 && next != '\n'; begun = true)
+        first = begun ? first : next;
+    return (char)tolower((unsigned char)first);
+}
+
 /* What was typed before the question stood there answers something else: the last question, or one
  * that a program drew to look like this one. */
+char say_choose(const char *question, const char *answers, const char *help)
+{
+    char otherwise = (char)tolower(answers[strcspn(answers, "ABCDEFGHIJKLMNOPQRSTUVWXYZ")]);
+
+    for (;;) {
+        char letter;
+
+        tcflush(STDIN_FILENO, TCIFLUSH);
+        fprintf(stderr, "%s [", question);
+        for (const char *at = answers; *at; at++)
+            fprintf(stderr, "%s%c", at > answers ? "/" : "", *at);
+        fputs("] ", stderr);
+        fflush(stderr);
+        letter = read_letter();
+        if (letter != '?' || !strchr(answers, '?'))
+            return letter && strchr(answers, letter) ? letter : otherwise;
+        fputs(help, stderr);
+    }
+}
+
 bool say_ask(const char *question)
 {
-    char answer[256];
-
-    if (!isatty(STDIN_FILENO))
-        return false;
-    tcflush(STDIN_FILENO, TCIFLUSH);
-    fprintf(stderr, "%s [y/N] ", question);
-    fflush(stderr);
-    return read(STDIN_FILENO, answer, sizeof answer) > 0 && (answer[0] == 'y' || answer[0] == 'Y');
+    return isatty(STDIN_FILENO) && say_choose(question, "yN", NULL) == 'y';
 }
 
 bool say_wants_terminal(enum terminal wish)

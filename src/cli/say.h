@@ -20,5 +20,9 @@ void say_help(const struct command *command);
  * to ask, and it is no. */
 bool say_ask(const char *question);
 
+/* One of the small letters of `answers`; the big one, made small, for anything else and if nobody is there.  A
+ * `?` among them shows `help` and asks again. */
+char say_choose(const char *question, const char *answers, const char *help);
+
 /* Whether the command gets a terminal: asked for, or stdin and stdout both are one. */
 bool say_wants_terminal(enum terminal wish);

@@ -93,7 +93,7 @@ static void show_text(const struct which *which, const struct kept *kept, const 
         add_line(out, "error", kept->problem.text);
     } else {
         add_record(out, &kept->record);
-        add_line(out, "changes", view->changed ? "yes" : "no");
+        add_line(out, "changes", view_changes(kept, view));
     }
     add_line(out, "space", text_string(&space));
     add_line(out, "files", files);

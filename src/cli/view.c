@@ -60,6 +60,15 @@ void view_command(const struct record *record, size_t most, struct text *out)
     text_add(out, "...");
 }
 
+const char *view_changes(const struct kept *kept, const struct view *view)
+{
+    if (kept->state == KEPT_BROKEN)
+        return "?";
+    if (!view->changed)
+        return "no";
+    return kept->record.applied.tv_sec ? "applied" : "yes";
+}
+
 void view_age(struct timespec since, struct text *out)
 {
     static const struct {

@@ -21,6 +21,9 @@ void view_node(const struct kept *kept, const struct view *view, struct node *ou
 /* As one would type it, cut after some characters; not inert. */
 void view_command(const struct record *record, size_t most, struct text *out);
 
+/* "yes", "no", "applied", "?". */
+const char *view_changes(const struct kept *kept, const struct view *view);
+
 /* "3m", "2h", "5d"; "" without a date. */
 void view_age(struct timespec since, struct text *out);
 

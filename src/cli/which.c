@@ -7,6 +7,7 @@
 #include "cli/say.h"
 
 #include <stdlib.h>
+#include <sys/stat.h>
 
 enum { EXIT_NOT_THERE = 1 };
 
@@ -25,7 +26,7 @@ void which_free(struct which *which)
 }
 
 /* As `cove run` finds it, without any policy: that has no say in where a work tree begins. */
-static char *work_tree(const struct host *host, struct error *err)
+char *which_work_tree(const struct which *which, struct error *err)
 {
     static char here[] = ".";
     struct spec spec = { .directory = here };
@@ -33,7 +34,7 @@ static char *work_tree(const struct host *host, struct error *err)
     struct trees trees = TREES_NONE;
     char *root = NULL;
 
-    if (workspace_find(&spec, host, &workspace, &trees, err) == 0)
+    if (workspace_find(&spec, &which->host, &workspace, &trees, err) == 0)
         root = text_copy(workspace.root);
     workspace_free(&workspace);
     trees_free(&trees);
@@ -45,8 +46,10 @@ const struct kept *which_sandbox(const struct which *which, const char *word, st
     if (word)
         return kept_find(&which->all, word, err);
 
-    char *root = work_tree(&which->host, err);
-    const struct kept *found = root ? kept_newest_of(&which->all, root) : NULL;
+    char *root = which_work_tree(which, err);
+    struct stat status = { 0 };
+    const struct kept *found =
+        root && stat(root, &status) == 0 ? kept_newest_of(&which->all, root, &status) : NULL;
 
     if (!root)
         error_hint(err, "or name a sandbox; `cove ls` lists them");

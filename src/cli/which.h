@@ -23,6 +23,9 @@ void which_free(struct which *which);
  * is none. */
 const struct kept *which_sandbox(const struct which *which, const char *word, struct error *err);
 
+/* The path of the work tree around the current directory; NULL if that cannot be one.  The caller frees. */
+char *which_work_tree(const struct which *which, struct error *err);
+
 /* Prints the error and gives the exit code: 1 if what was named is not there, so that a script can
  * tell it from a failure of ours. */
 int which_error(const struct error *err);

@@ -170,8 +170,13 @@ const struct kept *kept_find(const struct kept_list *list, const char *word, str
     return NULL;
 }
 
-const struct kept *kept_newest_of(const struct kept_list *list, const char *workspace)
+const struct kept *kept_newest_of(const struct kept_list *list, const char *workspace,
+                                  const struct stat *status)
 {
+    for (size_t i = 0; i < list->len; i++)
+        if (list->items[i].record.workspace && list->items[i].record.workspace_device == status->st_dev &&
+            list->items[i].record.workspace_inode == status->st_ino)
+            return &list->items[i];
     for (size_t i = 0; i < list->len; i++)
         if (list->items[i].record.workspace && strcmp(list->items[i].record.workspace, workspace) == 0)
             return &list->items[i];
@@ -229,6 +234,15 @@ bool kept_is_changed(int dir, const struct record *record)
 {
     for (size_t i = 0; i < record->layers.len; i++)
         if (is_of_interest(&record->layers.items[i]) && !is_home(record, &record->layers.items[i]) &&
+            is_layer_changed(dir, record, &record->layers.items[i]))
+            return true;
+    return false;
+}
+
+bool kept_has_changed_grants(int dir, const struct record *record)
+{
+    for (size_t i = 0; i < record->layers.len; i++)
+        if (strcmp(record->layers.items[i].why, TREE_WHY_GRANT) == 0 &&
             is_layer_changed(dir, record, &record->layers.items[i]))
             return true;
     return false;

@@ -45,12 +45,17 @@ const char *kept_state_name(enum kept_state state);
  * ERROR_INVALID with the candidates, or if the beginning is too short. */
 const struct kept *kept_find(const struct kept_list *list, const char *word, struct error *err);
 
-/* The newest one whose workspace is this; NULL if there is none. */
-const struct kept *kept_newest_of(const struct kept_list *list, const char *workspace);
+/* The newest one whose workspace is this directory, or else was at this path; NULL if there is none. */
+struct stat;
+const struct kept *kept_newest_of(const struct kept_list *list, const char *workspace,
+                                  const struct stat *status);
 
 /* Whether the command changed the workspace, the repository it belongs to, or a granted directory:
  * what it left in their layers.  `dir` is the sandbox's directory. */
 bool kept_is_changed(int dir, const struct record *record);
+
+/* The same of granted directories alone, which nobody brings home. */
+bool kept_has_changed_grants(int dir, const struct record *record);
 
 /* A handle on its directory. */
 int kept_open(const struct kept_list *list, const struct kept *kept, struct error *err);

@@ -39,6 +39,7 @@ void record_free(struct record *record)
     strings_free(&record->labels);
     strings_free(&record->uids);
     strings_free(&record->gids);
+    strings_free(&record->settled);
     for (size_t i = 0; i < record->layers.len; i++) {
         struct record_layer *layer = &record->layers.items[i];
 
@@ -152,6 +153,25 @@ bool record_is_on_copy(const struct record *record, const struct record_layer *l
     return strcmp(record->mode, "copy") == 0 && strcmp(layer->why, TREE_WHY_WORKSPACE) == 0;
 }
 
+void record_move(struct record *record, const char *path)
+{
+    char *old = record->workspace;
+
+    for (size_t i = 0; i < record->layers.len; i++) {
+        char **source = &record->layers.items[i].source;
+
+        if (!path_within(*source, old))
+            continue;
+
+        char *moved = text_format("%s%s", path, *source + strlen(old));
+
+        free(*source);
+        *source = moved;
+    }
+    record->workspace = text_copy(path);
+    free(old);
+}
+
 void record_set_ids(struct record *record, const struct ids *ids)
 {
     record->shifted = ids->shifted;
@@ -183,6 +203,7 @@ struct member {
     const char *key;
     const struct kind *kind;
     size_t at;
+    bool later; /* older records do not have it */
 };
 
 static void set_node(struct node *out, enum node_kind kind, const char *text)
@@ -370,6 +391,7 @@ static const struct kind a_text = { "text", read_text, write_text },
 
 /* What a record has.  A new member is a row here, and a new FORMAT if an old reader would go wrong. */
 static const struct member members[] = {
+    { "applied", &a_date_or_null, AT(applied), .later = true },
     { "argv", &a_list, AT(argv) },
     { "base", &a_number, AT(base) },
     { "created", &a_date, AT(created) },
@@ -387,6 +409,7 @@ static const struct member members[] = {
     { "mode", &a_text, AT(mode) },
     { "name", &a_text_or_null, AT(name) },
     { "reason", &a_text_or_null, AT(reason) },
+    { "settled", &a_list, AT(settled), .later = true },
     { "shifted", &a_flag, AT(shifted) },
     { "spec_hash", &a_text, AT(spec_hash) },
     { "state", &a_state, AT(state) },
@@ -410,6 +433,8 @@ static const struct member *read_members(const struct member *rows, size_t count
     for (size_t i = 0; i < count; i++) {
         const struct node *value = node_get(node, rows[i].key);
 
+        if (!value && rows[i].later)
+            continue;
         if (!value || !rows[i].kind->read(value, (char *)into + rows[i].at))
             return &rows[i];
     }

@@ -53,6 +53,12 @@ struct record {
     uint64_t base;                   /* outside id of 0 inside, if shifted */
     struct strings uids, gids;       /* rows of the maps: "inside outside count" */
     struct record_layers layers;
+
+    /* When all of it had come home, or was settled; zero: not yet. */
+    struct timespec applied;
+
+    /* Paths of the workspace at which the owner's own file stays: what the sandbox made of them is settled. */
+    struct strings settled;
 };
 
 #define RECORD_NONE ((struct record){ .exit_code = RECORD_NO_NUMBER })
@@ -88,6 +94,10 @@ bool record_has_label(const struct record *record, const char *wanted);
 
 /* Whether u<number> lies on a private copy of the source, b<number> beside it. */
 bool record_is_on_copy(const struct record *record, const struct record_layer *layer);
+
+/* The workspace is called `path` by now, and so is what lies in it outside.  What things were called inside
+ * stays. */
+void record_move(struct record *record, const char *path);
 
 void record_set_ids(struct record *record, const struct ids *ids);
 void record_get_ids(const struct record *record, struct ids *out);

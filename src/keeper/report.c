@@ -202,6 +202,7 @@ void report_json(const struct report *report, struct text *out)
     add_phases(out, report->phases);
     add_string(out, "changes", report->changes);
     add_list(out, "set_aside", report->set_aside ? (const char *const *)report->set_aside->items : NULL);
+    add_list(out, "not_set_aside", report->stuck ? (const char *const *)report->stuck->items : NULL);
     add_live(out, report->live);
     add_flag(out, "kept", report->kept);
     add_next(out, report);

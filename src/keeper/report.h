@@ -28,6 +28,7 @@ struct report {
     const struct live_end *live;     /* of --workspace live */
     const struct phases *phases;     /* where the time of the start and the end went; may be NULL */
     const char *changes;             /* where they went: "were discarded (--rm)" */
+    const struct strings *stuck;     /* that could not be taken out, each with its reason; may be NULL */
     const struct strings *set_aside; /* paths taken out of a workspace that was written through; may be NULL */
     bool kept;                       /* the sandbox is still there, with its changes */
     const struct strings *enforced;  /* the layers of protection that were on, one word each */

@@ -1,6 +1,7 @@
 #include "spec/node.h"
 
 #include "base/array.h"
+#include "base/own.h"
 #include "base/text.h"
 
 #include <stdlib.h>
@@ -56,25 +57,24 @@ static int by_key(const void *a, const void *b)
     return strcmp(((const struct node *)a)->key, ((const struct node *)b)->key);
 }
 
-/* True if text_add_json() keeps every byte.  It puts U+FFFD for what is no UTF-8, so such a
- * string has more of them after than before. */
-static bool is_utf8(const char *string)
+void node_add_bytes(struct node *map, const char *key, const char *bytes)
 {
-    autotext struct text json = TEXT_NONE;
-    const char *mark = "\xef\xbf\xbd", *at;
-    size_t before = 0, after = 0;
+    autotext struct text shown = TEXT_NONE, exact = TEXT_NONE;
+    autofree char *other = text_format("%s_bytes", key);
 
-    text_add_json(&json, string);
-    for (at = string; (at = strstr(at, mark)); at += 3)
-        before++;
-    for (at = text_string(&json); (at = strstr(at, mark)); at += 3)
-        after++;
-    return before == after;
+    if (text_is_utf8(bytes)) {
+        node_add(map, key, NODE_STRING, bytes);
+        return;
+    }
+    text_add_inert(&shown, bytes);
+    text_add_base64(&exact, bytes, strlen(bytes));
+    node_add(map, key, NODE_STRING, text_string(&shown));
+    node_add(map, other, NODE_STRING, text_string(&exact));
 }
 
 static void write_string(const char *string, struct text *out)
 {
-    if (is_utf8(string)) {
+    if (text_is_utf8(string)) {
         text_add_json(out, string);
         return;
     }

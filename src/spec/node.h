@@ -39,6 +39,10 @@ struct node *node_get(const struct node *map, const char *key);
 /* Adds a value; its address holds until the next one is added to the same parent. */
 struct node *node_add(struct node *parent, const char *key, enum node_kind kind, const char *text);
 
+/* Adds bytes that a program outside reads: as a string, and if they are no UTF-8, made inert, with the bytes
+ * themselves in base64 as KEY_bytes beside it. */
+void node_add_bytes(struct node *map, const char *key, const char *bytes);
+
 /* The value at a path with dots, made with the mappings above it if it is not there. */
 struct node *node_make(struct node *map, const char *path);
 

@@ -32,7 +32,10 @@ static void try_rules(const char *rules_text, size_t len, const char *path)
     for (int directory = 0; directory < 2; directory++) {
         enum ignore_answer answer = ignore_ask(&rules, path, directory);
 
-        check(answer == IGNORE_UNSAID || answer == IGNORE_NO || answer == IGNORE_YES);
+        check(answer == IGNORE_UNSAID || answer == IGNORE_NO || answer == IGNORE_YES ||
+              answer == IGNORE_TOO_LONG);
+        check(rules.steps <= IGNORE_STEPS_MAX &&
+              (answer != IGNORE_TOO_LONG || rules.steps == IGNORE_STEPS_MAX));
         check(!*path || path[strlen(path) - 1] == '/' || ignore_ask(&more, path, directory) == IGNORE_YES);
     }
     ignore_rules_free(&rules);

@@ -11,6 +11,7 @@ import subprocess
 import time
 
 from attack import COVE, IDENTITY, control_fires, cove_with, equal, fingerprint, main, run_with_home, skip, test, unchanged
+from support.running import descendants, read_until, start, stop, wait_for
 from home import apply, changes, layer, leave, names_below, on_host, outcome, sprung, trap, write
 
 
@@ -348,6 +349,59 @@ def what_is_brought_home_is_what_was_looked_at(place):
     digest = json.loads(place.cove("diff", "--json").out)["digest"]
     found, said = stopped_at(place, "fchmod", 1, lambda: None, "--reviewed", digest)
     control_fires(found.get("fresh") == "done" and (place.work / "fresh").read_text() == "again\n", f"it comes home if nobody touches it: {said}")
+
+
+SWAPS = """echo here; while :; do for n in 0 1 2 3 4 5 6 7; do
+rm -rf x$n; ln -s %(secret)s x$n; rm x$n; mkdir x$n; ln -s %(secret)s x$n/below; rm -rf x$n; mkfifo x$n; rm x$n; echo plain >x$n; mkdir y; echo plain >y/below; mv y z$n; rm -rf z$n; ln -s %(outside)s z$n; rm z$n
+done; done & while :; do echo more; done >grows"""
+
+
+@test(id="RTH-18")
+def a_diff_of_what_is_being_swapped_shows_nothing_from_outside(place):
+    outside = place.dir / "outside"
+    write(outside / "below", "SECRET of the host\n")
+    process = start(place, "run", "-q", "--", "sh", "-c", SWAPS % {"secret": outside / "below", "outside": outside}, stdout=subprocess.PIPE)
+    try:
+        read_until(process.stdout, b"here")
+        top, start_time, read, shown = layer(place), time.monotonic(), b"", b""
+        # Until both were seen, and for some time.
+        while (waited := time.monotonic() - start_time) < 4 or (waited < 60 and not (b"SECRET" in read and b"plain" in shown)):
+            for words in ((), ("--json",), ("--stat",)):
+                done = place.cove("diff", *words, timeout=20)
+                equal(done.code, 0, done)
+                shown += done.out.replace(str(outside).encode(), b"")
+            for name in [f"x{n}" for n in range(8)] * 20 + [f"z{n}/below" for n in range(8)] * 20:
+                with contextlib.suppress(OSError), open(os.open(top / name, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+                    read += file.read(64)
+        assert b"SECRET" not in shown, "bytes from outside of the workspace in a diff"
+        control_fires(b"SECRET" in read and b"plain" in shown, "a reader that goes by names gets them")
+    finally:
+        stop(process)
+
+
+@test(id="RTH-19")
+def in_a_workspace_that_is_written_through_what_acts_stays_and_what_is_made_goes(place):
+    tops = sorted({path.split("/")[0] for path in CLASS_A if "/" not in path and path not in (*CONTENT, "cove.yaml")})
+    there, made = tops[::2], tops[1::2]
+    script = "; ".join(["{ " + "; ".join(f"echo evil >{n}; rm -f {n}; mv {n} x-{n}; echo evil >new; mv new {n}" for n in there), "} 2>/dev/null", make_each(made),
+                        "ls -A | tr '\\n' ' '", "true"])
+    report = place.dir / "report.json"
+
+    def attacked(**kwargs):
+        for name in there:
+            (place.work / name).unlink(missing_ok=True)
+            write(place.work / name, "the owner's\n")
+        done = place.cove("run", "-q", "--workspace", "rw", "--report", report, "--", "sh", "-c", script, **kwargs)
+        wait_for(lambda: not descendants(), seconds=10, what="the end of all guards")
+        return done, [name for name in there if not (place.work / name).is_file() or (place.work / name).read_text() != "the owner's\n"]
+
+    done, changed = attacked()
+    equal((done.code, changed), (0, []), done)
+    control_fires(set(made) <= set(done.text.split()), "it did make them")
+    equal([name for name in made if os.path.lexists(place.work / name)], [], "what was made is still there")
+    told = json.loads(report.read_text())
+    assert set(made) <= set(told["set_aside"]) and not told["not_set_aside"], told
+    control_fires(attacked(without="protect")[1], "without what is mounted over them they change")
 
 
 if __name__ == "__main__":

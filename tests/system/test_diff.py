@@ -1,4 +1,5 @@
 """cove diff: complete, exact for programs, inert and telling for people."""
+import base64
 import io
 import json
 import os
@@ -15,7 +16,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from support.harness import COVE, equal, main, test  # noqa: E402
-from support.running import adopt_orphans, descendants, digest, one_error, tool, wait_for, write  # noqa: E402
+from support.running import adopt_orphans, descendants, digest, finish, one_error, read_until, start, stop, tool, wait_for, write  # noqa: E402
 
 
 def change(place, script, *options, cwd=None):
@@ -41,7 +42,7 @@ def listed(place, *words):
     """path -> what JSON says of it."""
     done = place.cove("diff", "--json", *words)
     equal(done.code, 0, done)
-    return {c["path"] if isinstance(c["path"], str) else bytes.fromhex(c["path"]["=hex"]): c for c in json.loads(done.out)["changes"]}
+    return {base64.b64decode(c["path_bytes"]) if "path_bytes" in c else c["path"]: c for c in json.loads(done.out)["changes"]}
 
 
 def on_terminal(place, *words, answers=(), env=None):
@@ -243,6 +244,25 @@ def rules_of_the_sandbox_fold_nothing(place):
 
 
 @test
+def rules_that_take_too_long_hide_nothing(place):
+    """Both the owner's and the sandbox's: what they are about is shown, and it is said."""
+    repository(place)
+    costly = "\n".join(["hidden", *["*a*a*a*a*a*a*a*a*a*a*b"] * 15000]) + "\n"
+    write(place.work / ".gitignore", "*.o\n")
+    write(place.work / "owner/.gitignore", costly)
+    write(place.work / "costly", costly)
+    change(place, "mkdir agent owner/d; cp costly agent/.gitignore; for n in $(seq 40); do f=$(printf 'a%.0s' $(seq 200))$n; : >agent/$f; : >owner/d/$f; done; "
+                  ": >owner/hidden; : >agent/hidden; : >x.o")
+    began = time.monotonic()
+    done = place.cove("diff", "--json")
+    found = {c["path"]: c for c in json.loads(done.out)["changes"]}
+    assert time.monotonic() - began < 15 and done.code == 0, "it took too long"
+    assert "owner/hidden" in found and "agent/hidden" in found and "x.o" not in found, sorted(found)
+    assert "take too long to follow" in found["agent/.gitignore"]["hides"] and "hides" in found["agent/.gitignore"]["flags"], found["agent/.gitignore"]
+    assert "the rules of owner/.gitignore take too long to follow; what they ignore is shown" in done.errors, done.errors
+
+
+@test
 def what_is_moved_to_an_ignored_place_is_shown(place):
     repository(place)
     write(place.work / ".gitignore", "build/\n")
@@ -335,6 +355,35 @@ def names_are_inert_on_a_terminal_and_exact_in_a_pipe(place):
 
 
 @test
+def names_that_are_no_text_are_exact_in_strict_json(place):
+    write(place.work / "f", "x\n")
+    change(place, "mkdir \"$(printf 'd\\377')\"; echo new >\"$(printf 'd\\377/n\\303')\"; ln -s \"$(printf 't\\200')\" link; mv f \"$(printf 'm\\351')\"; echo fine >'é'")
+
+    def strict(*words):
+        done = place.cove(*words)
+        return done.code, json.loads(done.out.decode("utf-8", "strict"), object_pairs_hook=unique)
+
+    def unique(pairs):
+        equal(len(dict(pairs)), len(pairs), "no key twice")
+        return dict(pairs)
+
+    def bytes_of(item, key="path"):
+        return base64.b64decode(item[key + "_bytes"], validate=True) if key + "_bytes" in item else item[key].encode()
+
+    expected = [b"d\xff", b"d\xff/n\xc3", "é".encode(), b"link", b"m\xe9"]
+    code, found = strict("diff", "--json")
+    equal((code, sorted(map(bytes_of, found["changes"]))), (0, sorted(expected)), found)
+    by = {bytes_of(item): item for item in found["changes"]}
+    equal((by[b"d\xff/n\xc3"]["path"], bytes_of(by[b"link"]["new"], "target"), by[b"m\xe9"]["from"]), ("d\\xff/n\\xc3", b"t\x80", "f"))
+    assert "path_bytes" not in by["é".encode()], "what is text stays text"
+    archive = tarfile.open(fileobj=io.BytesIO(place.cove("export").out))
+    manifest = json.loads(archive.extractfile("MANIFEST.json").read().decode("utf-8", "strict"), object_pairs_hook=unique)
+    equal((sorted(map(bytes_of, manifest["members"])), manifest["removed"]), (sorted(expected), [{"path": "f"}]), manifest)
+    code, found = strict("apply", "--yes", "--json")
+    equal((code, sorted(map(bytes_of, found["changes"]))), (0, sorted(expected)), found)
+
+
+@test
 def colour_is_for_terminals_that_want_it(place):
     write(place.work / "x", "one\n")
     change(place, "echo two >x")
@@ -357,7 +406,8 @@ def what_can_run_is_marked_and_counted(place):
     assert "scripts.test" in by_path["package.json"]["part"], by_path
     text = place.cove("diff").text
     assert "# .envrc [class A: " in text and "# package.json [class B: " in text, text
-    assert b"1 change acts by merely being there (class A), 1 when you build" in on_terminal(place, "diff", "--stat")[1]
+    said = on_terminal(place, "diff", "--stat")[1]
+    assert b"1 change acts by merely being there (class A)\r\n" in said and b"1 change acts when you build" in said, said
 
 
 # Paths
@@ -449,8 +499,104 @@ def each_way_out_of_a_conflict(place):
     equal((place.work / "both.cove-s1").read_text(), "edited\n", "what lies beside is not lost either")
     done = place.cove("apply", "--yes", "--conflict", "host", "both")
     equal((done.code, (place.work / "both").read_text()), (0, "one\nowner\n"), done)
+    assert "yours    both" in done.text and "1 settled as yours" in done.text, done
     done = place.cove("apply", "--yes", "--conflict", "sandbox", "both", "gone")
     equal((done.code, (place.work / "both").read_text(), (place.work / "gone").exists()), (0, "one\nagent\n", False), done)
+
+
+@test
+def what_was_settled_for_the_host_stays_settled(place):
+    both_changed(place)
+    before = listed(place)
+    place.cove("apply", "--yes", "--conflict", "host", "--dry-run")
+    place.cove("apply", "--yes", "--conflict", "host", "--to", shutil.copytree(place.work, place.dir / "copy"))
+    equal(listed(place), before, "nothing was settled here")
+    done = place.cove("apply", "--yes", "--conflict", "host", "both")
+    equal((done.code, "settled: cove diff and cove apply leave it out" in done.text), (0, True), done)
+    equal(set(listed(place)), {"gone", "other"})
+    assert "1 settled as yours" in place.cove("diff").text and "1 settled as yours" in place.cove("diff", "--stat").text
+    equal(json.loads(place.cove("diff", "--json").out)["settled"], 1)
+    equal(json.loads(place.cove("show", "--json").out)["settled"], ["both"])
+    done = place.cove("apply", "--yes", "--conflict", "host")
+    equal((done.code, set(listed(place)), (place.work / "both").read_text()), (0, set(), "one\nowner\n"), done)
+    assert "+agent" in place.cove("diff", "both").text, "who names it sees it"
+    equal(place.cove("apply", "--yes", "--conflict", "sandbox", "both").code, 0)
+    equal((place.work / "both").read_text(), "one\nagent\n", "and can take it after all")
+
+
+# The workspace moves
+
+@test
+def a_project_that_was_moved_keeps_its_sandboxes(place):
+    repository(place)
+    write(place.work / "f", "one\n")
+    write(place.work / "sub/g", "one\n")
+    commit(place)
+    change(place, "echo agent >>f; echo new >sub/new; git -c user.name=a -c user.email=a commit -qam inside", "--name", "s1")
+    moved = place.dir / "moved"
+    place.work.rename(moved)
+    one_error(place.cove("diff", "s1", cwd=place.dir), "not there any more", "cove apply --to DIR")
+    place.work.mkdir()
+    one_error(place.cove("apply", "--yes", "s1", cwd=place.dir), "replaced since", "cove apply --to DIR")
+    for words in ((), ("s1",)):
+        done = place.cove("diff", *words, cwd=moved)
+        assert done.code == 0 and "+agent" in done.text and "1 commit" in done.text, done
+    done = place.cove("diff", "--name-only", "new", cwd=moved / "sub")
+    equal((done.code, done.text), (0, "sub/new\n"), done)
+    equal(place.cove("export", "s1", "-o", place.dir / "out.tar", cwd=moved).code, 0)
+    done = place.cove("apply", "--yes", "s1", "--to", moved, cwd=place.dir)
+    equal((done.code, (moved / "f").read_text(), (moved / "sub/new").read_text()), (0, "one\nagent\n", "new\n"), done)
+    done = place.cove("apply", "--yes", cwd=moved)
+    assert done.code == 0 and "cove/s1/" in done.text, done
+    equal(list(place.work.iterdir()), [], "nothing came to the directory that has the name now")
+
+
+@test
+def without_its_workspace_a_sandbox_comes_to_another_copy(place):
+    write(place.work / "f", "one\n")
+    change(place, "echo agent >>f; echo new >new; echo same >>same", "--name", "s1")
+    time.sleep(0.05)
+    shutil.copytree(place.work, place.dir / "copy")
+    shutil.rmtree(place.work)
+    done = place.cove("apply", "--yes", "s1", "--to", "copy", cwd=place.dir)
+    assert done.code == 1 and "is compared with" in done.errors and "CONFLICT f" in done.text, done
+    equal(((place.dir / "copy/f").read_text(), (place.dir / "copy/new").read_text()), ("one\n", "new\n"), "what is in doubt stays")
+    one_error(place.cove("apply", "--yes", "s1", "--to", "absent", cwd=place.dir), "not there any more")
+
+
+# While it runs
+
+@test
+def what_a_running_sandbox_has_changed_is_shown_and_not_taken(place):
+    write(place.work / "f", "one\n")
+    process = start(place, "run", "-q", "--name", "busy", "--", "sh", "-c", "echo two >>f; echo here; read x; rm f; echo three >g", stdin=subprocess.PIPE)
+    try:
+        read_until(process.stdout, b"here")
+        done = place.cove("diff")
+        assert done.code == 0 and "+two" in done.text and "still runs; this may change" in done.errors, done
+        equal((json.loads(place.cove("diff", "--json").out)["running"], place.cove("diff", "--stat", "busy").code), (True, 0))
+        for words in (("apply", "--yes"), ("apply", "--yes", "--dry-run"), ("export", "-o", place.dir / "x.tar")):
+            one_error(place.cove(*words), "still runs", "cove diff")
+        equal((place.work / "f").read_text(), "one\n")
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        equal(finish(process).code, 0)
+    finally:
+        stop(process)
+    wait_for(lambda: not descendants(), what="the end of all guards")
+    equal({path: c["kind"] for path, c in listed(place).items()}, {"f": "removed", "g": "added"})
+    equal(json.loads(place.cove("diff", "--json").out)["running"], False)
+
+
+@test
+def in_rw_there_is_nothing_to_show_while_it_runs(place):
+    process = start(place, "run", "-q", "--workspace", "rw", "--", "sh", "-c", "echo here; read x", stdin=subprocess.PIPE)
+    try:
+        read_until(process.stdout, b"here")
+        one_error(place.cove("diff"), "still runs, and writes to")
+    finally:
+        stop(process)
+    wait_for(lambda: not descendants(), what="the end of all guards")
 
 
 # Apply, for programs and people
@@ -474,8 +620,28 @@ def who_asks_shows_what_it_is_about(place):
     change(place, "echo three >>f; printf 'evil\\033[2J\\n' >.envrc; echo no >g")
     code, out = on_terminal(place, "apply", "-i", answers=(b"n" * 300 + b"y\n", b"y\n", b"n\n"))
     assert code == 0 and b"+three" in out and b"+evil\\x1b[2J" in out and b"\x1b[2J" not in out, out
-    assert b"class A" in out and b"bring it home? [y/N]" in out, out
+    assert b"class A" in out and b"bring it home? [y/N/a/q/?]" in out, out
     equal(((place.work / "f").read_text(), (place.work / "g").read_text(), (place.work / ".envrc").exists()), ("one\ntwo\nthree\n", "one\n", False))
+
+
+@test
+def answers_for_all_that_follow(place):
+    for name in "abcd":
+        write(place.work / name, "one\n")
+    change(place, "for f in a b c d; do echo two >>$f; done; echo x >.envrc; echo x >cc.envrc", "--name", "s1")
+
+    def answered(answers):
+        code, out = on_terminal(place, "apply", "-i", "s1", answers=answers)
+        return code, out, "".join(name for name in "abcd" if (place.work / name).read_text() != "one\n")
+
+    code, out, taken = answered(b"n\nn\ny\nq\n")
+    equal((code, taken, (place.work / ".envrc").exists()), (0, "b", False), out)
+    code, out, taken = answered(b"?\nn\n" + b"y" * 100 + b"\nq\n")
+    assert b"leave it and all that follow" in out, out
+    equal((code, taken, (place.work / ".envrc").exists()), (0, "ab", False), "a long line is one answer")
+    code, out, taken = answered(b"n\na\n")
+    equal((code, taken, (place.work / ".envrc").exists()), (0, "abcd", False), out)
+    assert b".envrc" in out and out.count(b"bring it home?") == 2, out
 
 
 @test

@@ -1,9 +1,11 @@
 """cove export: what a sandbox made, as a tar with a manifest."""
+import base64
 import hashlib
 import io
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -59,10 +61,11 @@ def an_archive_has_what_was_made_and_tar_reads_it(place):
     equal({(m.uid, m.gid, m.uname, m.gname) for m in members}, {(0, 0, "", "")})
 
     manifest = json.loads((out / "MANIFEST.json").read_text())
-    equal(manifest["removed"], ["gone", "old"])
+    equal(manifest["removed"], [{"path": "gone"}, {"path": "old"}])
     for member in manifest["members"]:
-        if member["type"] == "file" and "\ufffd" not in member["path"]:
-            content = (out / member["path"]).read_bytes()
+        if member["type"] == "file":
+            name = base64.b64decode(member["path_bytes"]) if "path_bytes" in member else member["path"].encode()
+            content = (out / os.fsdecode(name)).read_bytes()
             equal((member["size"], member["sha256"]), (len(content), hashlib.sha256(content).hexdigest()), member)
     equal(len(manifest["members"]), len(members) - 1)
 
@@ -75,6 +78,27 @@ def the_same_sandbox_gives_the_same_bytes_and_paths_choose(place):
     with tarfile.open(fileobj=io.BytesIO(place.cove("export", "dist", "--exclude", "dist/sub").out)) as archive:
         equal(archive.getnames(), ["MANIFEST.json", "dist", "dist/a", "dist/zero"])
     equal(place.cove("apply", "--yes", "--exclude", LONG).code, 0, "nothing of it hinders apply")
+
+
+@test
+def what_is_home_already_is_exported_and_brought_elsewhere_all_the_same(place):
+    for name in ("kept", "old", "gone"):
+        write(place.work / name, "one\n")
+    shutil.copytree(place.work, place.dir / "copy")
+    change(place, "echo two >>old; mkdir d; echo new >d/new; rm gone; echo >>kept; truncate -s 4 kept")
+    first = place.cove("export").out
+    equal(place.cove("apply", "--yes").code, 0)
+    equal(place.cove("diff").out, b"")
+    done = place.cove("export")
+    equal(done.code, 0, done)
+    with tarfile.open(fileobj=io.BytesIO(first)) as before, tarfile.open(fileobj=io.BytesIO(done.out)) as after:
+        equal(after.getnames(), before.getnames())
+        equal(json.load(after.extractfile("MANIFEST.json")), json.load(before.extractfile("MANIFEST.json")))
+    done = place.cove("apply", "--yes", "--to", place.dir / "copy")
+    copy = place.dir / "copy"
+    equal(((copy / "d/new").read_text(), done.code), ("new\n", 1), done)
+    assert "CONFLICT old" in done.text and "CONFLICT gone" in done.text, done
+    equal(((copy / "old").read_text(), (copy / "gone").read_text()), ("one\n", "one\n"), "nobody knows any more what these were")
 
 
 @test

@@ -172,6 +172,26 @@ def a_summary_and_a_report_say_that_it_was_kept(place):
     assert "discarded" in done.errors, done
 
 
+@test
+def a_list_says_when_all_of_it_was_applied(place):
+    subprocess.run(["git", "init", "-q"], cwd=place.work, check=True)
+    keep(place, "echo a >a; echo b >b; git -c user.name=a -c user.email=a commit -q --allow-empty -m x", "--name", "s1")
+    settled(place)
+
+    def said():
+        return place.cove("ls").text.splitlines()[1].split()[4]
+
+    equal(said(), "yes")
+    for words, then in ((("a", "--dry-run"), "yes"), (("a",), "yes"), (("--no-commits",), "yes"), ((), "applied")):
+        equal(place.cove("apply", "--yes", *words).code, 0)
+        equal(said(), then, words)
+    record = the_record(place)
+    assert record["applied"] and record["changed"] and "applied" in place.cove("show").text, record
+    keep(place, "echo c >c", "--name", "s2")
+    settled(place)
+    equal(said(), "yes", "of the newest")
+
+
 # Ends that nobody planned
 
 @test

@@ -9,8 +9,8 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from support.harness import COVE, IDENTITY, UNSAFE, equal, main, test  # noqa: E402
-from support.running import (adopt_orphans, descendants, digest, finish, nothing_left, one_error, start, tool, wait_for, write)  # noqa: E402
+from support.harness import COVE, IDENTITY, UNSAFE, equal, main, skip, test  # noqa: E402
+from support.running import (adopt_orphans, descendants, digest, finish, nothing_left, one_error, read_until, start, stop, tool, wait_for, write)  # noqa: E402
 
 
 def run(place, mode, script, *options, **kwargs):
@@ -269,6 +269,25 @@ def what_is_made_of_that_kind_is_taken_out_and_asked_for(place):
     assert not (place.work / "deep/er/.envrc").exists(), done
     done = place.cove("apply", "--yes", "--allow-autorun", "deep/er/.envrc", "deep/er/.envrc")
     equal((place.work / "deep/er/.envrc").read_text(), "evil\n", done)
+
+
+@test(identities=("root",))
+def what_cannot_be_taken_out_is_in_the_report(place):
+    report = place.dir / "report.json"
+    process = start(place, "run", "--workspace", "rw", "--report", report, "--", "sh", "-c", "echo evil >.envrc; echo evil >.vimrc; echo here; read x", stdin=subprocess.PIPE)
+    try:
+        read_until(process.stdout, b"here")
+        if subprocess.run(["chattr", "+i", place.work / ".envrc"], capture_output=True).returncode:
+            skip("kernel: this file system knows no immutable files")
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        done = finish(process)
+    finally:
+        subprocess.run(["chattr", "-i", place.work / ".envrc"], capture_output=True)
+        stop(process)
+    told = json.loads(report.read_text())
+    equal((told["set_aside"], len(told["not_set_aside"])), ([".vimrc"], 1), told)
+    assert told["not_set_aside"][0].startswith(".envrc (") and "could NOT be taken out" in done.errors, (told, done)
 
 
 @test

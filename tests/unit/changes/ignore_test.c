@@ -1,5 +1,8 @@
 #include "changes/ignore.h"
 
+#include "base/array.h"
+#include "base/clock.h"
+#include "base/memory.h"
 #include "base/own.h"
 #include "base/text.h"
 #include "changes/excludes.h"
@@ -12,6 +15,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+
+static bool matches(const char *pattern, const char *text)
+{
+    uint64_t left = IGNORE_STEPS_MAX;
+
+    return ignore_match(pattern, text, &left);
+}
 
 static void patterns_match_as_git_says(void **state)
 {
@@ -52,7 +62,7 @@ static void patterns_match_as_git_says(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (ignore_match(rows[i].pattern, rows[i].text) != rows[i].match)
+        if (matches(rows[i].pattern, rows[i].text) != rows[i].match)
             fail_msg("%s and %s", rows[i].pattern, rows[i].text);
 }
 
@@ -68,12 +78,42 @@ static void no_pattern_takes_long(void **state)
     memset(text, 'a', 4000);
     text[3999] = 'b';
     text[4000] = '\0';
-    assert_false(ignore_match(pattern, text));
+    assert_false(matches(pattern, text));
     for (size_t i = 0; i < 100; i++)
         memcpy(pattern + 4 * i, "**/a", 4);
     for (size_t i = 1; i < 4000; i += 2)
         text[i] = '/';
-    assert_false(ignore_match(pattern, text));
+    assert_false(matches(pattern, text));
+}
+
+/* Rules that are written to take long, in a file as large as it may be. */
+static void a_file_of_rules_is_followed_only_so_far(void **state)
+{
+    static const char *const lines[] = { "*a*a*a*a*a*a*a*a*a*a*b", "**/*a*a/**/*a*a/**/b",
+                                         "*[[:[:[:[:[:[:[:[:x]b", "*[aaaaaaaaaaaaaaaaaaaa]b",
+                                         "**/**********/**/b" };
+    autofree char *path = memory_zero(4000);
+
+    (void)state;
+    for (size_t i = 0; i < 3999; i++)
+        path[i] = i % 40 == 39 ? '/' : 'a';
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+        struct ignore_rules rules = IGNORE_RULES_NONE;
+        autotext struct text file = TEXT_NONE;
+        uint64_t began = clock_us();
+
+        text_add(&file, "!seen\n");
+        for (size_t n = 0; n < IGNORE_RULES_MAX - 10; n++)
+            text_addf(&file, "%s\n", lines[i]);
+        ignore_parse(&rules, text_string(&file), file.len);
+        assert_true(rules.len > 10000);
+        for (unsigned n = 0; n < 1000 && ignore_ask(&rules, path, false) != IGNORE_TOO_LONG; n++)
+            assert_true(n < 999);
+        assert_int_equal(rules.steps, IGNORE_STEPS_MAX);
+        assert_int_equal(ignore_ask(&rules, "seen", false), IGNORE_TOO_LONG);
+        assert_true(clock_us() - began < 20 * 1000 * 1000ULL);
+        ignore_rules_free(&rules);
+    }
 }
 
 /* --- against git --- */
@@ -243,6 +283,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(patterns_match_as_git_says),
         cmocka_unit_test(no_pattern_takes_long),
+        cmocka_unit_test(a_file_of_rules_is_followed_only_so_far),
         cmocka_unit_test_setup_teardown(trees_are_ignored_as_git_says, world_setup, world_teardown),
     };
 

@@ -50,7 +50,8 @@ static void json_has_it_all_in_a_fixed_order(void **state)
         "\"exit_code\":3,\"reason\":\"exited\",\"signal\":0,\"timed_out\":false,\"core\":false,\"error\":null,"
         "\"usage\":{\"wall_us\":1234567,\"user_us\":900000,\"system_us\":0,\"peak_kib\":2048},"
         "\"changes\":\"were discarded "
-        "(--rm)\",\"set_aside\":[],\"kept\":false,\"next\":[],\"enforced\":[],\"findings\":[{\"how\":\"read\","
+        "(--rm)\",\"set_aside\":[],\"not_set_aside\":[],\"kept\":false,\"next\":[],\"enforced\":[],"
+        "\"findings\":[{\"how\":\"read\","
         "\"subject\":\"/"
         "a\\n\","
         "\"why\":\"absent\",\"grant\":\"--read /a\",\"count\":2}],\"findings_left_out\":0}\n");

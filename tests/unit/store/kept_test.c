@@ -77,10 +77,16 @@ static void the_candidates_are_bounded(void **state)
 
 static void the_newest_of_a_work_tree_is_the_first_of_the_list(void **state)
 {
+    struct stat other = { .st_dev = 1, .st_ino = 2 }, moved = { .st_dev = 1, .st_ino = 3 };
+
     (void)state;
-    assert_ptr_equal(kept_newest_of(&list, "/w"), &sample[0]);
-    assert_ptr_equal(kept_newest_of(&list, "/v"), &sample[1]);
-    assert_null(kept_newest_of(&list, "/w/d"));
+    assert_ptr_equal(kept_newest_of(&list, "/w", &other), &sample[0]);
+    assert_ptr_equal(kept_newest_of(&list, "/v", &other), &sample[1]);
+    assert_null(kept_newest_of(&list, "/w/d", &other));
+    sample[1].record.workspace_device = moved.st_dev;
+    sample[1].record.workspace_inode = moved.st_ino;
+    assert_ptr_equal(kept_newest_of(&list, "/w", &moved), &sample[1]);
+    assert_ptr_equal(kept_newest_of(&list, "/elsewhere", &moved), &sample[1]);
 }
 
 /* --- a state directory --- */

@@ -15,14 +15,15 @@
 #define ID "abcdefghijklmnopqrst"
 
 static const char whole[] =
-    "{\"argv\":[\"make\",\"te\\u001bst\",{\"=hex\":\"ff\"}],\"base\":1879048192,"
+    "{\"applied\":null,\"argv\":[\"make\",\"te\\u001bst\",{\"=hex\":\"ff\"}],\"base\":1879048192,"
     "\"created\":\"2026-01-31T12:00:00.000Z\",\"cwd\":\"/w/d\",\"ended\":null,\"exit_code\":3,\"format\":2,"
     "\"gids\":[\"0 1879048192 65536\"],\"helpers\":false,\"id\":\"" ID "\",\"image\":\"host\",\"keeper\":42,"
     "\"keeper_started\":12345,\"labels\":{\"a\":\"1\",\"b\":\"\"},"
     "\"layers\":[{\"device\":\"65024\",\"hide\":[\".env\"],\"inode\":\"18446744073709551615\",\"layer\":1,"
     "\"source\":\"/w\",\"target\":\"/"
     "w\",\"why\":\"workspace\"}],\"mode\":\"cow\",\"name\":\"n\",\"reason\":\"exited\","
-    "\"shifted\":true,\"spec_hash\":\"00\",\"state\":\"stopped\",\"uids\":[\"0 1879048192 65536\"],"
+    "\"settled\":[\"f\"],\"shifted\":true,\"spec_hash\":\"00\",\"state\":\"stopped\",\"uids\":[\"0 1879048192 "
+    "65536\"],"
     "\"workspace\":\"/w\",\"workspace_device\":\"65024\",\"workspace_inode\":\"7\"}\n";
 
 /* The whole record with one part replaced. */
@@ -58,6 +59,30 @@ static void a_record_is_read_and_written_the_same(void **state)
     assert_string_equal(text_string(&json), whole);
 }
 
+static void an_older_record_is_read_too(void **state)
+{
+    autofree char *json = with("\"settled\":[\"f\"],", "");
+    autorecord struct record record = RECORD_NONE;
+    struct error err;
+
+    (void)state;
+    assert_int_equal(record_read_json(json, strlen(json), "it", &record, &err), 0);
+    assert_int_equal(record.settled.len, 0);
+}
+
+static void a_workspace_that_moved_takes_what_is_in_it_along(void **state)
+{
+    autorecord struct record record = RECORD_NONE;
+    struct error err;
+
+    (void)state;
+    assert_int_equal(record_read_json(whole, strlen(whole), "it", &record, &err), 0);
+    record_move(&record, "/new/place");
+    assert_string_equal(record.workspace, "/new/place");
+    assert_string_equal(record.layers.items[0].source, "/new/place");
+    assert_string_equal(record.layers.items[0].target, "/w");
+}
+
 static void what_is_no_record_is_one_clear_error(void **state)
 {
     static const struct {
@@ -66,7 +91,7 @@ static void what_is_no_record_is_one_clear_error(void **state)
         { "\"format\":2", "\"format\":3", "has format '3', and this version of Cove knows only 2" },
         { "\"format\":2", "\"format\":\"1\\u001b\"", "has format '1\\x1b'" },
         { "\"format\":2,", "", "it has no `format`" },
-        { "{\"argv\"", "[{\"argv\"", "this is no JSON" },
+        { "{\"applied\"", "[{\"applied\"", "this is no JSON" },
         { "\"cwd\":\"/w/d\",", "", "has no `cwd`" },
         { "\"cwd\":\"/w/d\"", "\"cwd\":null", "`cwd` must be text" },
         { "\"cwd\":\"/w/d\"", "\"cwd\":[]", "`cwd` must be text" },
@@ -194,6 +219,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_record_is_read_and_written_the_same),
+        cmocka_unit_test(an_older_record_is_read_too),
+        cmocka_unit_test(a_workspace_that_moved_takes_what_is_in_it_along),
         cmocka_unit_test(what_is_no_record_is_one_clear_error),
         cmocka_unit_test_setup_teardown(a_file_that_is_no_record_is_one_clear_error, unit_scratch_setup,
                                         unit_scratch_teardown),
