@@ -3,7 +3,6 @@ import io
 import json
 import os
 import pathlib
-import pty
 import random
 import re
 import shlex
@@ -14,8 +13,8 @@ import tarfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from support.harness import COVE, equal, main, test  # noqa: E402
-from support.running import adopt_orphans, descendants, digest, one_error, tool, wait_for, write  # noqa: E402
+from support.harness import equal, main, test  # noqa: E402
+from support.running import adopt_orphans, descendants, digest, on_terminal, one_error, tool, wait_for, write  # noqa: E402
 
 
 def change(place, script, *options, cwd=None):
@@ -42,30 +41,6 @@ def listed(place, *words):
     done = place.cove("diff", "--json", *words)
     equal(done.code, 0, done)
     return {c["path"] if isinstance(c["path"], str) else bytes.fromhex(c["path"]["=hex"]): c for c in json.loads(done.out)["changes"]}
-
-
-def on_terminal(place, *words, answers=b"", env=None):
-    """cove WORDS on a terminal: all that comes out."""
-    pid, fd = pty.fork()
-    if pid == 0:
-        try:
-            os.chdir(place.work)
-            os.execve(COVE, [COVE, *words], dict(place.env, **(env or {})))
-        finally:
-            os._exit(99)
-    out = b""
-    if answers:
-        os.write(fd, answers)
-    while True:
-        try:
-            part = os.read(fd, 65536)
-        except OSError:
-            break
-        if not part:
-            break
-        out += part
-    os.close(fd)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), out
 
 
 # A patch is complete
