@@ -10,8 +10,7 @@ struct host;
 struct repository;
 
 struct parcel {
-    struct shadow
-        check; /* with the pack, its index and the owner's objects: what one asks it is true of what lands */
+    struct shadow check; /* with pack, index and the owner's objects: what it says is true of what lands */
     int pack, index;
     char name[HASH_MAX + 1]; /* of the pack */
 };
