@@ -28,11 +28,14 @@ enum { ASK_LINES_MAX = 60 };
 
 const struct option_row options_of_apply[] = {
     { "yes", 'y', NULL,
-      "Do not ask about ordinary changes; files that act by merely being there are asked for all the same",
+      "Do not ask about ordinary changes; files that act by merely being there are asked for all the same, and "
+      "so "
+      "are commits that change such files",
       OPTION_BOOL, offsetof(struct run_options, yes) },
     { "interactive", 'i', NULL, "Ask about each change", OPTION_BOOL,
       offsetof(struct run_options, interactive) },
-    { "allow-autorun", 0, "PATH", "Take also PATH, which acts by merely being there, without a question",
+    { "allow-autorun", 0, "PATH",
+      "Take also PATH, which acts by merely being there, without a question, as a file and in commits",
       OPTION_LIST, offsetof(struct run_options, autorun) },
     { "exclude", 0, "PATH", "Leave PATH and what is below it", OPTION_LIST,
       offsetof(struct run_options, exclude) },
@@ -385,12 +388,12 @@ int cli_apply(struct options *options, struct error *err)
         changed_paths(&changed, &options->run.autorun, 0, &consent.autorun, err) < 0)
         return -1;
     changed_warn(&changed, &consent.exclude);
-    changed_warn(&changed, &consent.autorun);
 
     clean = true;
     int brought = options->run.only_commits ? 0 : bring_home(&consent, &clean, err);
 
-    if (brought < 0 || (brought == 0 && commits_apply(&changed, &options->run, &clean, err) < 0))
+    if (brought < 0 ||
+        (brought == 0 && commits_apply(&changed, &options->run, &consent.autorun, &clean, err) < 0))
         return -1;
     /* It is told by `cove ls`; whatever came home is there without it. */
     if (brought == 0 && clean && !options->run.dry_run && !options->run.to &&

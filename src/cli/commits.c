@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SHOWN_MAX = 50, HASH_SHOWN = 12, HOLD_MS = 2000 };
+enum { SHOWN_MAX = 50, ALLOWS_SHOWN = 5, HASH_SHOWN = 12, HOLD_MS = 2000 };
 
 static int find(const struct changed *changed, int dir, struct commits *out, struct error *err)
 {
@@ -108,6 +108,14 @@ static void add_where(const struct commits *commits, const struct branch *branch
     text_add_inert(out, submodule);
 }
 
+static void add_names(const struct branch *branch, struct text *out)
+{
+    for (size_t i = 0; i < branch->names.len; i++) {
+        text_add(out, i ? ", " : "");
+        text_add_inert(out, branch->names.items[i].inside);
+    }
+}
+
 static void add_title(const struct commits *commits, const struct branch *branch, struct text *out)
 {
     if (branch->broken)
@@ -115,8 +123,31 @@ static void add_title(const struct commits *commits, const struct branch *branch
     else
         text_addf(out, "%" PRIu64 " commit%s", branch->count, many(branch->count));
     text_add(out, " on ");
-    text_add_inert(out, branch->name);
+    add_names(branch, out);
     add_where(commits, branch, out);
+}
+
+/* How many files of the commits can run something, in brackets. */
+static void add_classes(const struct carried *carried, struct text *out)
+{
+    if (carried->len)
+        text_addf(out, " [class A: %zu file%s]", carried->len, many(carried->len));
+    if (carried->build)
+        text_addf(out, " [class B: %" PRIu64 " file%s]", carried->build, many(carried->build));
+}
+
+/* One line for each file of class A. */
+static void add_carried(const struct carried *carried, const char *prefix, struct text *out)
+{
+    for (size_t i = 0; i < carried->len && i < SHOWN_MAX; i++) {
+        const struct classify_verdict *verdict = &carried->items[i].verdict;
+
+        text_addf(out, "%s  ", prefix);
+        text_add_inert(out, carried->items[i].path);
+        text_addf(out, " [class A: %s%s%s]\n", verdict->reason, *verdict->part ? ": " : "", verdict->part);
+    }
+    if (carried->len > SHOWN_MAX)
+        text_addf(out, "%s  and %zu more of class A\n", prefix, carried->len - SHOWN_MAX);
 }
 
 static void add_branch(const struct commits *commits, const struct branch *branch, const char *prefix,
@@ -124,6 +155,7 @@ static void add_branch(const struct commits *commits, const struct branch *branc
 {
     text_add(out, prefix);
     add_title(commits, branch, out);
+    add_classes(&branch->carried, out);
     text_add(out, "\n");
     for (size_t i = 0; i < branch->commits.len && i < SHOWN_MAX; i++) {
         text_addf(out, "%s  %.*s ", prefix, HASH_SHOWN, branch->commits.items[i].hash);
@@ -132,6 +164,7 @@ static void add_branch(const struct commits *commits, const struct branch *branc
     }
     if (branch->count > SHOWN_MAX)
         text_addf(out, "%s  and %" PRIu64 " more\n", prefix, branch->count - SHOWN_MAX);
+    add_carried(&branch->carried, prefix, out);
 }
 
 /* Contents of files that steer git, as the rest of the diff has them. */
@@ -178,8 +211,13 @@ void commits_print(const struct changed *changed, uint64_t state, const char *pr
     dir = kept_open(&changed->which.all, changed->kept, &err);
     if (dir < 0 || find(changed, dir, &commits, &err) < 0)
         say_warning("%s", err.text);
-    for (size_t i = 0; i < commits.branches.len; i++)
-        add_branch(&commits, &commits.branches.items[i], prefix, &rest);
+    for (size_t i = 0; i < commits.branches.len; i++) {
+        struct branch *branch = &commits.branches.items[i];
+
+        if (!branch->broken && commits_judge(&commits, branch, &err) < 0)
+            say_warning("what %s would bring is not known: %s", branch->names.items[0].home, err.text);
+        add_branch(&commits, branch, prefix, &rest);
+    }
     if (commits.odd)
         text_addf(&rest, "%s%zu reference%s that git would not take\n", prefix, commits.odd, many(commits.odd));
     if (state)
@@ -189,17 +227,49 @@ void commits_print(const struct changed *changed, uint64_t state, const char *pr
     fputs(text_string(&rest), stdout);
 }
 
-static void add_branch_node(const struct commits *commits, const struct branch *branch, struct node *list)
+static void add_number(struct node *map, const char *key, uint64_t value)
+{
+    autofree char *number = text_format("%" PRIu64, value);
+
+    node_add(map, key, NODE_NUMBER, number);
+}
+
+static void add_name_node(const struct branch_name *name, struct node *node)
+{
+    node_add_bytes(node, "branch", name->inside);
+    node_add(node, "home", NODE_STRING, name->home);
+    if (name->in_way)
+        node_add(node, "in_way", NODE_STRING, name->in_way);
+}
+
+static void add_carried_node(const struct carried *carried, struct node *node)
+{
+    struct node *list = node_add(node, "autorun", NODE_LIST, NULL);
+
+    for (size_t i = 0; i < carried->len; i++) {
+        struct node *file = node_add(list, NULL, NODE_MAP, NULL);
+
+        node_add_bytes(file, "path", carried->items[i].path);
+        node_add(file, "reason", NODE_STRING, carried->items[i].verdict.reason);
+        node_add(file, "part", NODE_STRING, carried->items[i].verdict.part);
+    }
+    add_number(node, "build", carried->build);
+    add_number(node, "files", carried->files);
+}
+
+static void add_branch_node(struct commits *commits, struct branch *branch, struct node *list)
 {
     const struct repository *repository = &commits->repositories.items[branch->repository];
-    autofree char *count = text_format("%" PRIu64, branch->count);
     struct node *node = node_add(list, NULL, NODE_MAP, NULL), *items;
+    struct error err = { 0 };
 
-    node_add_bytes(node, "branch", branch->name);
+    add_name_node(&branch->names.items[0], node);
+    items = node_add(node, "also", NODE_LIST, NULL);
+    for (size_t i = 1; i < branch->names.len; i++)
+        add_name_node(&branch->names.items[i], node_add(items, NULL, NODE_MAP, NULL));
     node_add(node, "broken", NODE_BOOL, branch->broken ? "true" : "false");
-    node_add(node, "count", NODE_NUMBER, count);
+    add_number(node, "count", branch->count);
     node_add(node, "hash", NODE_STRING, branch->hash);
-    node_add(node, "home", NODE_STRING, branch->home);
     node_add_bytes(node, "repository", repository->path);
     if (repository->submodule)
         node_add_bytes(node, "submodule", repository->submodule);
@@ -210,6 +280,10 @@ static void add_branch_node(const struct commits *commits, const struct branch *
         node_add(commit, "hash", NODE_STRING, branch->commits.items[i].hash);
         node_add_bytes(commit, "subject", branch->commits.items[i].subject);
     }
+    if (commits_judge(commits, branch, &err) < 0)
+        node_add(node, "error", NODE_STRING, err.text);
+    else
+        add_carried_node(&branch->carried, node);
 }
 
 void commits_add_node(const struct changed *changed, uint64_t state_files, struct node *root)
@@ -252,17 +326,69 @@ bool commits_are_home(const struct changed *changed, uint64_t state)
 
 /* --- bringing home -------------------------------------------------------------------------- */
 
-static int may_bring(const struct commits *commits, const struct branch *branch,
-                     const struct run_options *options)
+struct bringing {
+    const struct changed *changed;
+    const struct run_options *options;
+    const struct strings *autorun; /* paths that were allowed */
+    struct commits commits;
+    bool *clean;
+};
+
+/* A path of a commit as the changes of the workspace have theirs. */
+static char *path_in_workspace(const struct bringing *bringing, const struct branch *branch, const char *path)
+{
+    const struct repository *repository = &bringing->commits.repositories.items[branch->repository];
+    const char *root = bringing->changed->kept->record.workspace, *work = repository->work;
+
+    if (!path_within(work, root) || strcmp(work, root) == 0)
+        return text_copy(path);
+    return text_format("%s/%s", work + strlen(root) + 1, path);
+}
+
+/* Adds the files of class A that nobody allowed.  Whoever names the whole workspace has named nothing. */
+static void add_not_allowed(const struct bringing *bringing, const struct branch *branch, struct strings *out)
+{
+    for (size_t i = 0; i < branch->carried.len; i++) {
+        autofree char *path = path_in_workspace(bringing, branch, branch->carried.items[i].path);
+
+        if (strings_have(bringing->autorun, "") || !changed_is_listed(bringing->autorun, path))
+            strings_take(out, steal_ptr(&path));
+    }
+}
+
+static void add_homes(const struct branch *branch, struct text *out)
+{
+    for (size_t i = 0; i < branch->names.len; i++)
+        text_addf(out, "%s%s", i ? ", " : "", branch->names.items[i].home);
+}
+
+static bool ask_about(const struct bringing *bringing, const struct branch *branch)
 {
     autotext struct text question = TEXT_NONE;
 
-    if (options->dry_run || (options->yes && !options->interactive))
-        return 1;
+    if (branch->carried.len) {
+        add_title(&bringing->commits, branch, &question);
+        text_add(&question, ", with what acts by merely being there:\n");
+        add_carried(&branch->carried, "", &question);
+    }
     text_add(&question, "bring ");
-    add_title(commits, branch, &question);
-    text_addf(&question, " home as %s?", branch->home);
+    add_title(&bringing->commits, branch, &question);
+    add_classes(&branch->carried, &question);
+    text_add(&question, " home as ");
+    add_homes(branch, &question);
+    text_add(&question, "?");
     return say_ask(text_string(&question));
+}
+
+static bool may_bring(const struct bringing *bringing, const struct branch *branch, bool autorun)
+{
+    const struct run_options *options = bringing->options;
+
+    if (options->dry_run)
+        return !autorun;
+    if (options->yes && !options->interactive && !autorun)
+        return true;
+    return ask_about(bringing, branch);
 }
 
 /* With --json what is on standard output is all JSON. */
@@ -271,62 +397,107 @@ static FILE *place_for(const struct run_options *options)
     return options->json ? stderr : stdout;
 }
 
-static void tell_brought(const struct commits *commits, const struct branch *branch,
-                         const struct run_options *options)
+static void tell_brought(const struct bringing *bringing, const struct branch *branch,
+                         const struct branch_name *name)
 {
-    const struct repository *repository = &commits->repositories.items[branch->repository];
+    const struct repository *repository = &bringing->commits.repositories.items[branch->repository];
+    bool dry_run = bringing->options->dry_run;
     autotext struct text line = TEXT_NONE;
 
-    text_add(&line, options->dry_run ? "would    " : "done     ");
-    add_title(commits, branch, &line);
-    text_addf(&line, " -> %s\n", branch->home);
-    if (options->dry_run) {
-        fputs(text_string(&line), place_for(options));
-        return;
+    text_addf(&line, "%-8s %" PRIu64 " commit%s on ", dry_run ? "would" : "done", branch->count,
+              many(branch->count));
+    text_add_inert(&line, name->inside);
+    add_where(&bringing->commits, branch, &line);
+    add_classes(&branch->carried, &line);
+    text_addf(&line, " -> %s\n", name->home);
+    if (!dry_run) {
+        text_add(&line, "         git ");
+        if (repository->submodule) {
+            text_add(&line, "-C ");
+            text_add_shell_word(&line, repository->work);
+            text_add(&line, " ");
+        }
+        text_addf(&line, "log -p %s   (look before you merge)\n", name->home);
     }
-    text_add(&line, "         git ");
-    if (repository->submodule) {
-        text_add(&line, "-C ");
-        text_add_shell_word(&line, repository->work);
-        text_add(&line, " ");
-    }
-    text_addf(&line, "log -p %s   (look before you merge: nothing in a commit was asked for)\n", branch->home);
-    fputs(text_string(&line), place_for(options));
+    fputs(text_string(&line), place_for(bringing->options));
 }
 
-static void tell_left(const struct commits *commits, const struct branch *branch, const char *word,
-                      const struct error *why, const struct run_options *options)
+static void tell_left(const struct bringing *bringing, const struct branch *branch, const char *word,
+                      const char *why)
 {
     autotext struct text line = TEXT_NONE;
 
     text_addf(&line, "%-8s ", word);
-    add_title(commits, branch, &line);
+    add_title(&bringing->commits, branch, &line);
+    add_classes(&branch->carried, &line);
     if (why) {
         text_add(&line, ": ");
-        text_add_inert(&line, why->text);
+        text_add_inert(&line, why);
     }
-    fprintf(place_for(options), "%s\n", text_string(&line));
+    fprintf(place_for(bringing->options), "%s\n", text_string(&line));
 }
 
-static void bring(struct commits *commits, struct branch *branch, const struct run_options *options,
-                  bool *clean)
+static void tell_refused(struct bringing *bringing, const struct branch *branch, const struct error *err)
 {
+    tell_left(bringing, branch, "REFUSED", err->text);
+    *bringing->clean = false;
+}
+
+static void leave(const struct bringing *bringing, const struct branch *branch, const struct strings *autorun)
+{
+    autotext struct text why = TEXT_NONE;
+
+    if (autorun->len)
+        text_addf(&why, "%s%s by merely being there; to take %s:", autorun->items[0],
+                  autorun->len == 1 ? " acts" : " and others act", autorun->len == 1 ? "it" : "them");
+    for (size_t i = 0; i < autorun->len && i < ALLOWS_SHOWN; i++) {
+        text_add(&why, " --allow-autorun ");
+        text_add_shell_word(&why, autorun->items[i]);
+    }
+    if (autorun->len > ALLOWS_SHOWN)
+        text_add(&why, " and so on, `cove diff` lists them");
+    tell_left(bringing, branch, "left", autorun->len ? text_string(&why) : NULL);
+}
+
+static int land_one(struct bringing *bringing, struct branch *branch, const struct parcel *parcel,
+                    struct branch_name *name, struct error *err)
+{
+    return bringing->options->dry_run ? commits_refuse_name(name, err)
+                                      : commits_land(&bringing->commits, branch, parcel, name, err);
+}
+
+static void land_all(struct bringing *bringing, struct branch *branch, const struct parcel *parcel)
+{
+    for (size_t i = 0; i < branch->names.len; i++) {
+        struct branch_name *name = &branch->names.items[i];
+        struct error err = { 0 };
+
+        if (land_one(bringing, branch, parcel, name, &err) < 0)
+            tell_refused(bringing, branch, &err);
+        else
+            tell_brought(bringing, branch, name);
+    }
+}
+
+/* Only what was packed and checked is judged and asked for, so that this is what lands. */
+static void bring(struct bringing *bringing, struct branch *branch)
+{
+    autoparcel struct parcel parcel = PARCEL_NONE;
     struct error err = { 0 };
 
-    if (!may_bring(commits, branch, options)) {
-        tell_left(commits, branch, "left", NULL, options);
+    if ((bringing->options->dry_run ? commits_judge(&bringing->commits, branch, &err)
+                                    : commits_pack(&bringing->commits, branch, &parcel, &err)) < 0) {
+        tell_refused(bringing, branch, &err);
         return;
     }
-    if (options->dry_run && !branch->broken) {
-        tell_brought(commits, branch, options);
-        return;
-    }
-    if (commits_bring(commits, branch, &err) < 0) {
-        tell_left(commits, branch, "REFUSED", &err, options);
-        *clean = false;
-        return;
-    }
-    tell_brought(commits, branch, options);
+
+    autostrings struct strings autorun = STRINGS_NONE;
+
+    add_not_allowed(bringing, branch, &autorun);
+    if (may_bring(bringing, branch, autorun.len))
+        land_all(bringing, branch, &parcel);
+    else
+        leave(bringing, branch, &autorun);
 }
 
 /* What steers git outside of the workspace is as little brought home as inside. */
@@ -347,11 +518,19 @@ static void refuse_outside(const struct changed *changed, const struct run_optio
     *clean = *clean && !steering;
 }
 
-int commits_apply(const struct changed *changed, const struct run_options *options, bool *clean,
-                  struct error *err)
+static void bringing_free(struct bringing *bringing)
+{
+    commits_free(&bringing->commits);
+}
+
+int commits_apply(const struct changed *changed, const struct run_options *options,
+                  const struct strings *autorun, bool *clean, struct error *err)
 {
     autoclose int dir = -1;
-    autocommits struct commits commits = COMMITS_NONE;
+    __attribute__((cleanup(bringing_free))) struct bringing bringing = {
+        .changed = changed, .options = options, .autorun = autorun, .commits = COMMITS_NONE, .clean = clean
+    };
+    const struct commits *commits = &bringing.commits;
 
     refuse_outside(changed, options, clean);
     if (options->no_commits || options->to || (!changed->all && !options->commits))
@@ -361,12 +540,12 @@ int commits_apply(const struct changed *changed, const struct run_options *optio
         return -1;
     if (!options->dry_run && store_hold(dir, HOLD_MS) < 0)
         return error_set(err, ERROR_REFUSED, "somebody else is at work on sandbox %.12s", changed->kept->id);
-    if (find(changed, dir, &commits, err) < 0)
+    if (find(changed, dir, &bringing.commits, err) < 0)
         return error_while(err, "the commits were not looked at");
-    if (commits.branches.len && !options->yes && !options->dry_run && !isatty(STDIN_FILENO))
+    if (commits->branches.len && !options->yes && !options->dry_run && !isatty(STDIN_FILENO))
         return error_set(err, ERROR_INVALID,
                          "there is nobody to ask about the commits; say --yes or --no-commits");
-    for (size_t i = 0; i < commits.branches.len; i++)
-        bring(&commits, &commits.branches.items[i], options, clean);
+    for (size_t i = 0; i < commits->branches.len; i++)
+        bring(&bringing, &commits->branches.items[i]);
     return 0;
 }

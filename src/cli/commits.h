@@ -9,6 +9,7 @@ struct changed;
 struct error;
 struct node;
 struct run_options;
+struct strings;
 struct text;
 
 /* Prints git's part of a diff: how much of its own `state` is not shown, what was changed in a
@@ -22,6 +23,7 @@ void commits_add_node(const struct changed *changed, uint64_t state, struct node
 /* Whether the owner has all commits of the sandbox; `state` is how much of git's own it changed. */
 bool commits_are_home(const struct changed *changed, uint64_t state);
 
-/* Brings the commits home, unless they were not asked for.  *clean becomes false if some were refused. */
-int commits_apply(const struct changed *changed, const struct run_options *options, bool *clean,
-                  struct error *err);
+/* Brings the commits home, unless they were not asked for.  What acts by merely being there is asked for,
+ * unless `autorun` has its path, as the changes have it.  *clean becomes false if some were refused. */
+int commits_apply(const struct changed *changed, const struct run_options *options,
+                  const struct strings *autorun, bool *clean, struct error *err);

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { SLUG_MAX = 52, FRAME_MAX = 128 };
+enum { SLUG_MAX = 52, FRAME_MAX = 128, HASH_SHOWN = 12 };
 
 /* --- mails ---------------------------------------------------------------------------------- */
 
@@ -100,12 +100,20 @@ static int write_mail(struct mailbox *box, const char *hash, size_t size, struct
     return 0;
 }
 
-/* "HASH SIZE": what follows is framed by its size, and no byte of it is looked at. */
+/* What is not as the agent wrote it, so that it cannot act. */
+static void warn_of_quotes(const char *hash, uint64_t quoted)
+{
+    if (quoted)
+        say_warning("commit %.*s: lines of its message that git am or patch would act on begin with \"> \" now",
+                    HASH_SHOWN, hash);
+}
+
+/* "HASH SIZE QUOTED": what follows is framed by its size, and no byte of it is looked at. */
 static int read_frame(struct mailbox *box, char hash[HASH_MAX + 1], size_t *size, struct error *err)
 {
     char line[FRAME_MAX + 1] = "";
     ssize_t got = pread(box->in, line, FRAME_MAX, box->at);
-    char *newline = got > 0 ? memchr(line, '\n', (size_t)got) : NULL;
+    char *newline = got > 0 ? memchr(line, '\n', (size_t)got) : NULL, *end = NULL;
     struct stat status;
 
     if (got == 0)
@@ -116,7 +124,8 @@ static int read_frame(struct mailbox *box, char hash[HASH_MAX + 1], size_t *size
         return error_set(err, ERROR_SYSTEM, "what git wrote is no series of mails");
     memcpy(hash, line, digits);
     hash[digits] = '\0';
-    *size = strtoull(line + digits, NULL, 10);
+    *size = strtoull(line + digits, &end, 10);
+    warn_of_quotes(hash, strtoull(end, NULL, 10));
     box->at += newline - line + 1;
     if (*size > (size_t)(status.st_size - box->at))
         return error_set(err, ERROR_SYSTEM, "what git wrote is cut off");
@@ -149,7 +158,7 @@ static int open_output(const char *path, struct error *err)
 /* Each branch gets a directory of its own if there are several. */
 static int open_for_branch(int output, const struct branch *branch, bool alone, struct error *err)
 {
-    autofree char *name = text_copy(branch->home + strlen("cove/"));
+    autofree char *name = text_copy(branch->names.items[0].home + strlen("cove/"));
 
     if (output < 0 || alone)
         return output < 0 ? -1 : fcntl(output, F_DUPFD_CLOEXEC, 0);

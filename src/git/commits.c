@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "base/text.h"
+#include "git/land.h"
 #include "keeper/kept.h"
 #include "keeper/record.h"
 
@@ -21,25 +22,31 @@ enum {
     NAMES_TRIED = 100,
 };
 
-#define PACK_BYTES_MAX (4ULL << 30)
-#define INDEX_BYTES_MAX (1ULL << 30)
 #define MAIL_BYTES_MAX (1ULL << 30)
+
+static void clear(struct branch *branch)
+{
+    for (size_t i = 0; i < branch->names.len; i++) {
+        free(branch->names.items[i].inside);
+        free(branch->names.items[i].home);
+        free(branch->names.items[i].in_way);
+    }
+    for (size_t i = 0; i < branch->commits.len; i++)
+        free(branch->commits.items[i].subject);
+    free(branch->names.items);
+    free(branch->commits.items);
+    carried_free(&branch->carried);
+}
 
 void commits_free(struct commits *commits)
 {
-    for (size_t i = 0; i < commits->branches.len; i++) {
-        struct branch *branch = &commits->branches.items[i];
-
-        for (size_t c = 0; c < branch->commits.len; c++)
-            free(branch->commits.items[c].subject);
-        free(branch->commits.items);
-        free(branch->name);
-        free(branch->home);
-    }
+    for (size_t i = 0; i < commits->branches.len; i++)
+        clear(&commits->branches.items[i]);
     free(commits->branches.items);
     for (size_t i = 0; commits->sides && i < commits->repositories.len; i++) {
         refs_free(&commits->sides[i].refs);
         strings_free(&commits->sides[i].hashes);
+        strings_free(&commits->sides[i].mine);
         shadow_remove(&commits->sides[i].shadow);
     }
     free(commits->sides);
@@ -50,30 +57,40 @@ void commits_free(struct commits *commits)
 
 /* --- what the owner has --------------------------------------------------------------------- */
 
-/* The commit that HEAD names itself; false if it names a branch. */
-static bool read_head(const struct merged *git, const char *dir, size_t digits, char out[HASH_MAX + 1])
+/* The commit that HEAD names itself, or, if `refs` are given, through a branch; false if there is none. */
+static bool read_head(const struct merged *git, const char *dir, const struct refs *refs, size_t digits,
+                      char out[HASH_MAX + 1])
 {
+    static const char symbolic[] = "ref: ";
     automerged struct merged at = MERGED_NONE;
     autofree char *bytes = NULL;
+    const struct ref *ref;
     size_t len;
 
-    return merged_enter(git, dir, &at) && merged_read(&at, "HEAD", HEAD_MAX, &bytes, &len) == MERGED_FILE &&
-           ref_parse(bytes, len, digits, out);
+    if (!merged_enter(git, dir, &at) || merged_read(&at, "HEAD", HEAD_MAX, &bytes, &len) != MERGED_FILE)
+        return false;
+    if (!refs || !text_starts(bytes, symbolic))
+        return ref_parse(bytes, len, digits, out);
+    bytes[strcspn(bytes, "\r\n")] = '\0';
+    ref = refs_find(refs, bytes + strlen(symbolic));
+    if (ref)
+        memcpy(out, ref->hash, sizeof ref->hash);
+    return ref;
 }
 
-static void add_heads(const struct repository *repository, struct strings *out)
+static void add_heads(const struct repository *repository, const struct refs *refs, struct strings *out)
 {
     automerged struct merged worktrees = MERGED_NONE;
     autostrings struct strings names = STRINGS_NONE;
     char hash[HASH_MAX + 1];
 
-    if (read_head(&repository->own, "", repository->digits, hash))
+    if (read_head(&repository->own, "", refs, repository->digits, hash))
         strings_add(out, hash);
     if (!merged_enter(&repository->own, "worktrees", &worktrees) ||
         !merged_list(&worktrees, WORKTREES_MAX, &names))
         return;
     for (size_t i = 0; i < names.len; i++)
-        if (read_head(&worktrees, names.items[i], repository->digits, hash))
+        if (read_head(&worktrees, names.items[i], refs, repository->digits, hash))
             strings_add(out, hash);
 }
 
@@ -81,10 +98,17 @@ static int read_owners(const struct repository *repository, struct commits_side 
 {
     if (refs_read(&repository->own, "refs", repository->digits, &side->refs, err) < 0)
         return error_while(err, "read the references of %.200s", repository->path);
-    for (size_t i = 0; i < side->refs.len; i++)
-        strings_add(&side->hashes, side->refs.items[i].hash);
-    add_heads(repository, &side->hashes);
+    add_heads(repository, &side->refs, &side->mine);
+    strings_copy(&side->hashes, &side->mine);
+    for (size_t i = 0; i < side->refs.len; i++) {
+        const struct ref *ref = &side->refs.items[i];
+
+        strings_add(&side->hashes, ref->hash);
+        if (text_starts(ref->name, "refs/heads/") && !text_starts(ref->name, "refs/heads/cove/"))
+            strings_add(&side->mine, ref->hash);
+    }
     strings_sort(&side->hashes);
+    strings_sort(&side->mine);
     return 0;
 }
 
@@ -100,28 +124,42 @@ static bool has_hash(const struct commits_side *side, const char *hash)
 
 /* --- what the sandbox has beyond that --------------------------------------------------------- */
 
+static struct branch *find_tip(struct commits *commits, size_t repository, const char *hash, size_t len)
+{
+    for (size_t i = 0; i < commits->branches.len; i++) {
+        struct branch *branch = &commits->branches.items[i];
+
+        if (branch->repository == repository && strlen(branch->hash) == len &&
+            strncmp(branch->hash, hash, len) == 0)
+            return branch;
+    }
+    return NULL;
+}
+
+static size_t count_names(const struct commits *commits)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < commits->branches.len; i++)
+        count += commits->branches.items[i].names.len;
+    return count;
+}
+
 static int add_branch(struct commits *commits, size_t repository, const char *name, const char *hash,
                       struct error *err)
 {
-    struct branch *branch;
+    struct branch *branch = find_tip(commits, repository, hash, strlen(hash));
 
-    if (commits->branches.len >= BRANCHES_MAX)
+    if (count_names(commits) >= BRANCHES_MAX)
         return error_set(err, ERROR_REFUSED, "the sandbox has more than %d branches with commits of its own",
                          BRANCHES_MAX);
-    branch = array_add(&commits->branches);
-    branch->repository = repository;
-    branch->name = text_copy(name);
-    memcpy(branch->hash, hash, sizeof branch->hash);
+    if (!branch) {
+        branch = array_add(&commits->branches);
+        branch->repository = repository;
+        memcpy(branch->hash, hash, sizeof branch->hash);
+    }
+    array_add(&branch->names)->inside = text_copy(name);
     return 0;
-}
-
-static bool is_tip(const struct commits *commits, size_t repository, const char *hash)
-{
-    for (size_t i = 0; i < commits->branches.len; i++)
-        if (commits->branches.items[i].repository == repository &&
-            strcmp(commits->branches.items[i].hash, hash) == 0)
-            return true;
-    return false;
 }
 
 static int find_branches(struct commits *commits, size_t index, struct error *err)
@@ -142,60 +180,75 @@ static int find_branches(struct commits *commits, size_t index, struct error *er
             add_branch(commits, index, theirs.items[i].name + strlen("refs/heads/"), theirs.items[i].hash,
                        err) < 0)
             return -1;
-    if (read_head(&repository->merged, repository->head, repository->digits, head) && !has_hash(side, head) &&
-        !is_tip(commits, index, head))
+    if (read_head(&repository->merged, repository->head, NULL, repository->digits, head) &&
+        !has_hash(side, head) && !find_tip(commits, index, head, strlen(head)))
         return add_branch(commits, index, "detached", head, err);
     return 0;
 }
 
 /* --- names ---------------------------------------------------------------------------------- */
 
-/* A reference that is there stays as it is: whoever uses a name twice gets another one. */
-static int choose_home(const struct commits *commits, const struct commits_side *side, struct branch *branch,
-                       struct error *err)
+static void set_home(struct branch_name *name, char *home, char *in_way)
 {
-    autofree char *plain = ref_plain_name(branch->name);
+    free(name->home);
+    free(name->in_way);
+    name->home = home;
+    name->in_way = in_way;
+}
+
+/* A reference that is there stays as it is: whoever uses a name twice gets another one.  No number helps
+ * against "a" where "a/b" is wanted: then the first name stands, with what is in its way. */
+static void choose_home(const struct commits *commits, const struct commits_side *side,
+                        struct branch_name *name)
+{
+    autofree char *plain = ref_plain_name(name->inside);
+    autofree char *first = text_format("cove/%s/%s", commits->sandbox, plain);
+    autofree char *wanted = text_format("refs/heads/%s", first);
+    const struct ref *in_way = refs_in_way(&side->refs, wanted);
 
     for (unsigned number = 1; number < NAMES_TRIED; number++) {
-        autofree char *more = number > 1 ? text_format("-%u", number) : text_copy("");
-        autofree char *home = text_format("cove/%s/%s%s", commits->sandbox, plain, more);
+        autofree char *home = number > 1 ? text_format("%s-%u", first, number) : text_copy(first);
         autofree char *full = text_format("refs/heads/%s", home);
 
-        if (!ref_is_name(full))
-            break;
-        if (!refs_are_in_way(&side->refs, full)) {
-            free(branch->home);
-            branch->home = steal_ptr(&home);
-            return 0;
+        if (ref_is_name(full) && !refs_in_way(&side->refs, full)) {
+            set_home(name, steal_ptr(&home), NULL);
+            return;
         }
     }
-    return error_set(err, ERROR_REFUSED, "there is no name left for cove/%.60s/%.200s; %s", commits->sandbox,
-                     plain, "is a branch called cove in the way?");
+    set_home(name, steal_ptr(&first),
+             text_copy(in_way ? in_way->name + strlen("refs/heads/") : "the length of the name"));
+}
+
+static void choose_homes(const struct commits *commits, struct branch *branch)
+{
+    for (size_t i = 0; i < branch->names.len; i++)
+        choose_home(commits, &commits->sides[branch->repository], &branch->names.items[i]);
 }
 
 /* --- asking git ----------------------------------------------------------------------------- */
 
-/* What the owner has is left out of everything: the file `known`. */
-static int write_known(const struct commits_side *side, const struct shadow *shadow, struct error *err)
+/* What is left out of everything that git is asked for. */
+static char *without(const struct strings *hashes)
 {
-    autotext struct text known = TEXT_NONE;
+    struct text lines = TEXT_NONE;
 
-    for (size_t i = 0; i < side->hashes.len; i++)
-        text_addf(&known, "^%s\n", side->hashes.items[i]);
-    return shadow_write(shadow, "known", text_string(&known), known.len, err);
+    for (size_t i = 0; i < hashes->len; i++)
+        text_addf(&lines, "^%s\n", hashes->items[i]);
+    return text_steal(&lines);
 }
 
 static int need_shadow(struct commits *commits, size_t index, struct error *err)
 {
     struct commits_side *side = &commits->sides[index];
     const struct repository *repository = &commits->repositories.items[index];
+    autofree char *known = without(&side->hashes);
 
     if (side->shadow.git >= 0)
         return 0;
     if (shadow_make(commits->host, repository, &side->shadow, err) < 0 ||
         shadow_add_objects(&side->shadow, repository, err) < 0)
         return -1;
-    return write_known(side, &side->shadow, err);
+    return shadow_write(&side->shadow, "known", known, strlen(known), err);
 }
 
 static const char log_script[] =
@@ -206,18 +259,6 @@ static const char log_script[] =
     "    --max-count=1000 --format='%H %s'\n"
     "done <tips\n";
 
-static struct branch *find_tip(struct commits *commits, size_t repository, const char *hash, size_t len)
-{
-    for (size_t i = 0; i < commits->branches.len; i++) {
-        struct branch *branch = &commits->branches.items[i];
-
-        if (branch->repository == repository && strlen(branch->hash) == len &&
-            strncmp(branch->hash, hash, len) == 0)
-            return branch;
-    }
-    return NULL;
-}
-
 static void take_commit(struct branch *branch, const char *line, size_t digits)
 {
     struct commit *commit;
@@ -227,20 +268,6 @@ static void take_commit(struct branch *branch, const char *line, size_t digits)
     commit = array_add(&branch->commits);
     memcpy(commit->hash, line, digits);
     commit->subject = text_format("%.*s", SUBJECT_MAX, line[digits] ? line + digits + 1 : "");
-}
-
-/* Two branches may have the same tip: the first one lists the commits. */
-static void share_counts(struct commits *commits)
-{
-    for (size_t i = 0; i < commits->branches.len; i++) {
-        struct branch *branch = &commits->branches.items[i];
-        const struct branch *first = find_tip(commits, branch->repository, branch->hash, strlen(branch->hash));
-
-        if (first && first != branch) {
-            branch->broken = first->broken;
-            branch->count = first->count;
-        }
-    }
 }
 
 /* Lines as log_script writes them. */
@@ -261,27 +288,6 @@ static void take_log(struct commits *commits, size_t repository, char *text)
             take_commit(branch, line, digits);
         }
     }
-}
-
-static char *read_output(int fd, struct error *err)
-{
-    struct stat status;
-
-    if (fstat(fd, &status) < 0) {
-        error_sys(err, "read what git found");
-        return NULL;
-    }
-
-    autofree char *bytes = memory_zero((size_t)status.st_size + 1);
-    size_t len = 0;
-
-    for (ssize_t got; len < (size_t)status.st_size &&
-                      (got = pread(fd, bytes + len, (size_t)status.st_size - len, (off_t)len)) > 0;)
-        len += (size_t)got;
-    for (size_t i = 0; i < len; i++)
-        if (!bytes[i])
-            bytes[i] = ' ';
-    return steal_ptr(&bytes);
 }
 
 static int list_commits(struct commits *commits, size_t index, struct error *err)
@@ -308,12 +314,15 @@ static int list_commits(struct commits *commits, size_t index, struct error *err
     if (out < 0 || shadow_run(&side->shadow, &script, err) < 0)
         return -1;
 
-    autofree char *text = read_output(out, err);
+    size_t len;
+    autofree char *text = shadow_read(out, &len, err);
 
     if (!text)
         return -1;
+    for (size_t i = 0; i < len; i++)
+        if (!text[i])
+            text[i] = ' ';
     take_log(commits, index, text);
-    share_counts(commits);
     return 0;
 }
 
@@ -329,9 +338,7 @@ static void drop_known(struct commits *commits)
             commits->branches.items[kept++] = *branch;
             continue;
         }
-        free(branch->name);
-        free(branch->home);
-        free(branch->commits.items);
+        clear(branch);
     }
     commits->branches.len = kept;
 }
@@ -352,132 +359,117 @@ int commits_find(const struct host *host, int dir, const struct record *record, 
             return -1;
     drop_known(out);
     for (size_t i = 0; i < out->branches.len; i++)
-        if (choose_home(out, &out->sides[out->branches.items[i].repository], &out->branches.items[i], err) < 0)
-            return -1;
+        choose_homes(out, &out->branches.items[i]);
     return 0;
 }
 
 /* --- bringing it home ----------------------------------------------------------------------- */
 
-static const char pack_script[] = "{ echo $1; cat known; } |\n"
-                                  "  git pack-objects --revs --stdout -q --threads=1 --delta-base-offset\n";
-
-/* The owner's objects are all it may lean on. */
-static const char check_script[] =
-    "set -e\n"
-    "git index-pack --strict --threads=1 objects/pack/pack-$2.pack >/dev/null\n"
-    "[ \"$(git cat-file -t $1)\" = commit ] || { echo 'a branch that leads to no commit' >&2; exit 1; }\n"
-    "{ echo $1; cat known; } | git rev-list --objects --quiet --stdin\n"
-    "cat objects/pack/pack-$2.idx\n";
-
-/* The files of one branch on their way. */
-struct parcel {
-    struct shadow check;
-    int pack, index;
-    char name[HASH_MAX + 1];
-};
-
-#define PARCEL_NONE ((struct parcel){ .check = SHADOW_NONE, .pack = -1, .index = -1 })
-#define autoparcel __attribute__((cleanup(parcel_free)))
-
-static void parcel_free(struct parcel *parcel)
+static int refuse_broken(const struct branch *branch, struct error *err)
 {
-    own_close(&parcel->pack);
-    own_close(&parcel->index);
-    shadow_remove(&parcel->check);
+    return branch->broken ? error_set(err, ERROR_REFUSED, "its objects are not all there, or are none") : 0;
 }
 
-static int make_pack(struct commits *commits, const struct branch *branch, struct parcel *parcel,
-                     struct error *err)
+static int judge(const struct commits *commits, const struct shadow *shadow, struct branch *branch,
+                 struct error *err)
+{
+    autofree char *mine = without(&commits->sides[branch->repository].mine);
+    struct carried carried;
+
+    if (carried_find(shadow, commits->repositories.items[branch->repository].digits, branch->hash, mine,
+                     &carried, err) < 0)
+        return -1;
+    carried_free(&branch->carried);
+    branch->carried = carried;
+    return 0;
+}
+
+int commits_judge(struct commits *commits, struct branch *branch, struct error *err)
+{
+    if (refuse_broken(branch, err) < 0 || need_shadow(commits, branch->repository, err) < 0)
+        return -1;
+    return judge(commits, &commits->sides[branch->repository].shadow, branch, err);
+}
+
+int commits_pack(struct commits *commits, struct branch *branch, struct parcel *out, struct error *err)
 {
     const struct repository *repository = &commits->repositories.items[branch->repository];
     struct commits_side *side = &commits->sides[branch->repository];
-    struct shadow_script script = { .doing = "packing the commits",
-                                    .text = pack_script,
-                                    .words = { branch->hash },
-                                    .output_most = PACK_BYTES_MAX };
+    autofree char *known = without(&side->hashes);
 
-    if (need_shadow(commits, branch->repository, err) < 0 || write_known(side, &side->shadow, err) < 0)
+    if (refuse_broken(branch, err) < 0 || need_shadow(commits, branch->repository, err) < 0 ||
+        parcel_make(&side->shadow, repository, branch->hash, known, out, err) < 0)
         return -1;
-    if (shadow_make(commits->host, repository, &parcel->check, err) < 0 ||
-        write_known(side, &parcel->check, err) < 0)
-        return -1;
-    parcel->pack = shadow_file(&parcel->check, "git/objects/pack/new", err);
-    script.out = parcel->pack;
-    if (parcel->pack < 0 || shadow_run(&side->shadow, &script, err) < 0)
-        return -1;
-    return land_name_pack(parcel->pack, repository->digits, parcel->name, err);
+    return judge(commits, &out->check, branch, err);
 }
 
-static int check_pack(const struct branch *branch, struct parcel *parcel, struct error *err)
-{
-    autofree char *name = text_format("git/objects/pack/pack-%s.pack", parcel->name);
-    struct shadow_script script = { .doing = "checking the commits",
-                                    .text = check_script,
-                                    .words = { branch->hash, parcel->name },
-                                    .output_most = INDEX_BYTES_MAX,
-                                    .may_write = true };
-
-    if (fchmod(parcel->pack, 0444) < 0 ||
-        renameat(parcel->check.dir.fd, "git/objects/pack/new", parcel->check.dir.fd, name) < 0)
-        return error_sys(err, "name the pack");
-    parcel->index = shadow_file(&parcel->check, "index", err);
-    script.out = parcel->index;
-    if (parcel->index < 0)
-        return -1;
-    return shadow_run(&parcel->check, &script, err);
-}
-
-static void note_brought(struct commits_side *side, const struct branch *branch)
+static void note_brought(struct commits_side *side, const struct branch *branch, const char *home)
 {
     struct ref *ref = array_add(&side->refs);
 
-    ref->name = text_format("refs/heads/%s", branch->home);
+    ref->name = text_format("refs/heads/%s", home);
     memcpy(ref->hash, branch->hash, sizeof ref->hash);
     strings_add(&side->hashes, branch->hash);
     strings_sort(&side->hashes);
 }
 
-int commits_bring(struct commits *commits, struct branch *branch, struct error *err)
+int commits_refuse_name(const struct branch_name *name, struct error *err)
+{
+    return !name->in_way
+               ? 0
+               : error_set(err, ERROR_REFUSED,
+                           "%.200s is in the way of %.200s; rename it (git branch -m) and apply again",
+                           name->in_way, name->home);
+}
+
+int commits_land(struct commits *commits, struct branch *branch, const struct parcel *parcel,
+                 struct branch_name *name, struct error *err)
 {
     const struct repository *repository = &commits->repositories.items[branch->repository];
     struct commits_side *side = &commits->sides[branch->repository];
-    autoparcel struct parcel parcel = PARCEL_NONE;
 
-    if (branch->broken)
-        return error_set(err, ERROR_REFUSED, "its objects are not all there, or are none");
-    if (make_pack(commits, branch, &parcel, err) < 0 || check_pack(branch, &parcel, err) < 0 ||
-        choose_home(commits, side, branch, err) < 0)
+    choose_home(commits, side, name);
+    if (commits_refuse_name(name, err) < 0)
         return -1;
 
     struct landing landing = { .git = repository->own.base,
-                               .pack = parcel.pack,
-                               .index = parcel.index,
-                               .name = parcel.name,
+                               .pack = parcel->pack,
+                               .index = parcel->index,
+                               .name = parcel->name,
                                .digits = repository->digits,
-                               .branch = branch->home,
+                               .branch = name->home,
                                .hash = branch->hash };
 
     if (land(&landing, err) < 0)
         return error_while(err, "lay the commits into %.200s", repository->path);
-    note_brought(side, branch);
+    note_brought(side, branch, name->home);
     return 0;
 }
 
 /* --- as mail -------------------------------------------------------------------------------- */
 
-/* mboxrd: a line of a message that looks like the start of another mail must not be one. */
-
+/* mboxrd: a line of a message that looks like the start of another mail must not be one.  Nor may it look
+ * like that of a patch: git am applies a diff that stands in a message, and so do git apply and patch, the last
+ * one also if it is indented.  So such lines are marked, and those that git takes for headers; the message and
+ * the diff are written apart, because in a whole mail nobody could tell where the message ends. */
 static const char mail_script[] =
     "{ echo $1; cat known; } | git rev-list --reverse --topo-order --no-merges --stdin >/tmp/list || exit 1\n"
     "total=$(wc -l </tmp/list) number=0\n"
+    "like='^[[:space:]]*(diff |Index:|Prereq:|---|\\+\\+\\+|\\*\\*\\*|@@|From:|Subject:|Date:)'\n"
     "while read -r commit; do\n"
-    "  number=$((number + 1))\n"
-    "  git format-patch --stdout --pretty=mboxrd -1 -N --subject-prefix=\"PATCH $number/$total\" --binary "
-    "--full-index \\\n"
-    "    --no-ext-diff --no-textconv --no-attach --no-signature --encode-email-headers $commit >/tmp/mail || "
+    "  number=$((number + 1)) quoted=0\n"
+    "  git diff-tree --root --no-commit-id -p --stat --summary --binary --full-index -M \\\n"
+    "    --no-ext-diff --no-textconv $commit >/tmp/diff || exit 1\n"
+    "  git log -1 --pretty=mboxrd --encode-email-headers --no-mailmap --no-color -s $commit >/tmp/whole || "
     "exit 1\n"
-    "  echo \"$commit $(wc -c </tmp/mail)\"\n"
+    "  : >/tmp/mail\n"
+    "  if [ -s /tmp/diff ]; then\n"
+    "    sed '/^$/q' /tmp/whole | sed \"s|^Subject: \\[PATCH\\]|Subject: [PATCH $number/$total]|\" >/tmp/mail\n"
+    "    sed '1,/^$/d' /tmp/whole >/tmp/body\n"
+    "    quoted=$(grep -aciE \"$like\" /tmp/body)\n"
+    "    { sed -E \"s/$like/> &/I\" /tmp/body; echo ---; cat /tmp/diff; echo; } >>/tmp/mail\n"
+    "  fi\n"
+    "  echo \"$commit $(wc -c </tmp/mail) $quoted\"\n"
     "  cat /tmp/mail\n"
     "done </tmp/list\n";
 
@@ -490,7 +482,8 @@ int commits_mail(struct commits *commits, const struct branch *branch, struct er
                                     .output_most = MAIL_BYTES_MAX };
 
     if (branch->broken)
-        return error_set(err, ERROR_REFUSED, "the objects of %s are not all there, or are none", branch->home);
+        return error_set(err, ERROR_REFUSED, "the objects of %s are not all there, or are none",
+                         branch->names.items[0].home);
     if (need_shadow(commits, branch->repository, err) < 0)
         return -1;
 

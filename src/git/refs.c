@@ -249,7 +249,7 @@ const struct ref *refs_find(const struct refs *refs, const char *name)
     return refs->len ? bsearch(&key, refs->items, refs->len, sizeof *refs->items, by_name) : NULL;
 }
 
-bool refs_are_in_way(const struct refs *refs, const char *name)
+const struct ref *refs_in_way(const struct refs *refs, const char *name)
 {
     size_t len = strlen(name);
 
@@ -259,7 +259,7 @@ bool refs_are_in_way(const struct refs *refs, const char *name)
 
         if (memcmp(other, name, less) == 0 &&
             (size == len || (size < len ? name[size] == '/' : other[len] == '/')))
-            return true;
+            return &refs->items[i];
     }
-    return false;
+    return NULL;
 }

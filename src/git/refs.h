@@ -34,9 +34,9 @@ int refs_read(const struct merged *common, const char *top, size_t digits, struc
 
 const struct ref *refs_find(const struct refs *refs, const char *name);
 
-/* Whether a reference is called `name`, or is in the way of one that would be: "a" of "a/b", and the
- * other way round. */
-bool refs_are_in_way(const struct refs *refs, const char *name);
+/* A reference that is called `name`, or is in the way of one that would be: "a" of "a/b", and the other
+ * way round; NULL if there is none. */
+const struct ref *refs_in_way(const struct refs *refs, const char *name);
 
 /* --- without the file system ----------------------------------------------------------------- */
 

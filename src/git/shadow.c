@@ -53,6 +53,24 @@ int shadow_file(const struct shadow *shadow, const char *name, struct error *err
     return fd < 0 ? error_sys(err, "make a file for git") : fd;
 }
 
+char *shadow_read(int fd, size_t *len, struct error *err)
+{
+    struct stat status;
+
+    if (fstat(fd, &status) < 0) {
+        error_sys(err, "read what git found");
+        return NULL;
+    }
+
+    autofree char *bytes = memory_zero((size_t)status.st_size + 1);
+
+    *len = 0;
+    for (ssize_t got; *len < (size_t)status.st_size &&
+                      (got = pread(fd, bytes + *len, (size_t)status.st_size - *len, (off_t)*len)) > 0;)
+        *len += (size_t)got;
+    return steal_ptr(&bytes);
+}
+
 static int write_all(int fd, const char *bytes, size_t len)
 {
     while (len > 0) {

@@ -43,6 +43,9 @@ int shadow_write(const struct shadow *shadow, const char *name, const char *byte
 /* A new file beside the git directory, which nobody else sees. */
 int shadow_file(const struct shadow *shadow, const char *name, struct error *err);
 
+/* What a script wrote to such a file, with a NUL behind it.  The caller frees. */
+char *shadow_read(int fd, size_t *len, struct error *err);
+
 /* Runs a shell script that calls git, contained, with the git directory at /mnt/git. */
 struct shadow_script {
     const char *doing;    /* for messages: "packing the commits" */

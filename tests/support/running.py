@@ -8,6 +8,8 @@ import ctypes
 import hashlib
 import os
 import pathlib
+import pty
+import re
 import shutil
 import signal
 import subprocess
@@ -99,6 +101,30 @@ def read_until(stream, wanted, seconds=10):
             time.sleep(0.005)
     os.set_blocking(fd, True)
     return got
+
+
+def on_terminal(place, *words, answers=(), env=None):
+    """cove WORDS on a terminal: all that comes out.  Each question gets its answer, once it is asked."""
+    pid, fd = pty.fork()
+    if pid == 0:
+        try:
+            os.chdir(place.work)
+            os.execve(harness.COVE, [harness.COVE, *words], dict(place.env, **(env or {})))
+        finally:
+            os._exit(99)
+    out, waiting = b"", list(answers)
+    while True:
+        if waiting and len(re.findall(rb"\[[yYnNaq?/]+\] ", out)) > len(answers) - len(waiting):
+            os.write(fd, waiting.pop(0))
+        try:
+            part = os.read(fd, 65536)
+        except OSError:
+            break
+        if not part:
+            break
+        out += part
+    os.close(fd)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), out
 
 
 def _parents():

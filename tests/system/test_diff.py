@@ -4,7 +4,6 @@ import io
 import json
 import os
 import pathlib
-import pty
 import random
 import re
 import shlex
@@ -16,7 +15,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from support.harness import COVE, equal, main, test  # noqa: E402
-from support.running import adopt_orphans, descendants, digest, finish, one_error, read_until, start, stop, tool, wait_for, write  # noqa: E402
+from support.running import adopt_orphans, descendants, digest, finish, on_terminal, one_error, read_until, start, stop, tool, wait_for, write  # noqa: E402
 
 
 def change(place, script, *options, cwd=None):
@@ -43,30 +42,6 @@ def listed(place, *words):
     done = place.cove("diff", "--json", *words)
     equal(done.code, 0, done)
     return {base64.b64decode(c["path_bytes"]) if "path_bytes" in c else c["path"]: c for c in json.loads(done.out)["changes"]}
-
-
-def on_terminal(place, *words, answers=(), env=None):
-    """cove WORDS on a terminal: all that comes out.  Each question gets its answer, once it is asked."""
-    pid, fd = pty.fork()
-    if pid == 0:
-        try:
-            os.chdir(place.work)
-            os.execve(COVE, [COVE, *words], dict(place.env, **(env or {})))
-        finally:
-            os._exit(99)
-    out, waiting = b"", list(answers)
-    while True:
-        if waiting and out.count(b"[y/N] ") > len(answers) - len(waiting):
-            os.write(fd, waiting.pop(0))
-        try:
-            part = os.read(fd, 65536)
-        except OSError:
-            break
-        if not part:
-            break
-        out += part
-    os.close(fd)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), out
 
 
 # A patch is complete
@@ -634,12 +609,12 @@ def answers_for_all_that_follow(place):
         code, out = on_terminal(place, "apply", "-i", "s1", answers=answers)
         return code, out, "".join(name for name in "abcd" if (place.work / name).read_text() != "one\n")
 
-    code, out, taken = answered(b"n\nn\ny\nq\n")
+    code, out, taken = answered((b"n\n", b"n\n", b"y\n", b"q\n"))
     equal((code, taken, (place.work / ".envrc").exists()), (0, "b", False), out)
-    code, out, taken = answered(b"?\nn\n" + b"y" * 100 + b"\nq\n")
+    code, out, taken = answered((b"?\n", b"n\n", b"y" * 100 + b"\n", b"q\n"))
     assert b"leave it and all that follow" in out, out
     equal((code, taken, (place.work / ".envrc").exists()), (0, "ab", False), "a long line is one answer")
-    code, out, taken = answered(b"n\na\n")
+    code, out, taken = answered((b"n\n", b"a\n"))
     equal((code, taken, (place.work / ".envrc").exists()), (0, "abcd", False), out)
     assert b".envrc" in out and out.count(b"bring it home?") == 2, out
 

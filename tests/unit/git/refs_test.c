@@ -142,11 +142,11 @@ static void a_name_in_the_way_is_noticed(void **state)
     struct refs refs = { .items = items, .len = 1 };
 
     (void)state;
-    assert_true(refs_are_in_way(&refs, "refs/heads/a/b"));
-    assert_true(refs_are_in_way(&refs, "refs/heads/a"));
-    assert_true(refs_are_in_way(&refs, "refs/heads/a/b/c"));
-    assert_false(refs_are_in_way(&refs, "refs/heads/a/c"));
-    assert_false(refs_are_in_way(&refs, "refs/heads/a/bc"));
+    assert_non_null(refs_in_way(&refs, "refs/heads/a/b"));
+    assert_non_null(refs_in_way(&refs, "refs/heads/a"));
+    assert_non_null(refs_in_way(&refs, "refs/heads/a/b/c"));
+    assert_null(refs_in_way(&refs, "refs/heads/a/c"));
+    assert_null(refs_in_way(&refs, "refs/heads/a/bc"));
 }
 
 int main(void)
