@@ -36,7 +36,16 @@ static int wake(const struct box *box, struct error *err)
 
 static int enter_mounts(int namespace, struct error *err)
 {
-    return setns(namespace, CLONE_NEWNS) < 0 ? error_sys(err, "enter the sandbox's mount namespace") : 0;
+    struct stat wanted, ours;
+
+    if (setns(namespace, CLONE_NEWNS) < 0)
+        return error_sys(err, "enter the sandbox's mount namespace");
+    /* Read back: what is mounted from here on must not be mounted on the host. */
+    if (fstat(namespace, &wanted) < 0 || stat("/proc/self/ns/mnt", &ours) < 0)
+        return error_sys(err, "look which mount namespace this is");
+    if (wanted.st_ino != ours.st_ino)
+        return error_set(err, ERROR_REFUSED, "read back: this is not the sandbox's mount namespace");
+    return 0;
 }
 
 struct mounter {

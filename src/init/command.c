@@ -234,6 +234,8 @@ static void verify(struct start *start)
         wrong = "read back: the user is not what was asked for";
     else if (!left_out(start, START_NO_SESSION) && getsid(0) != getpid())
         wrong = "read back: the session is not its own";
+    else if (!left_out(start, START_NO_CLOSE) && fcntl(PROTOCOL_INIT_FD, F_GETFD) != FD_CLOEXEC)
+        wrong = "read back: descriptors would be inherited";
     errno = EPERM;
     if (wrong)
         fail(start, 125, wrong);

@@ -148,7 +148,8 @@ def a_kernel_without_landlock_is_stated_and_the_rest_holds(place):
 
 # --- a kernel that says yes and does nothing --------------------------------------------------------
 
-LIES = {"capset": 126, "mount_setattr": 442, "pivot_root": 155, "umount2": 166, "setresuid": 117, "setresgid": 119, "landlock_add_rule": 445, "mount": 165, "move_mount": 429}
+LIES = {"capset": 126, "mount_setattr": 442, "pivot_root": 155, "umount2": 166, "setresuid": 117, "setresgid": 119, "landlock_add_rule": 445, "mount": 165, "move_mount": 429,
+        "setns": 308, "close_range": 436, "setsid": 112}
 
 
 @test(id="CFG-04")
