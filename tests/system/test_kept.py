@@ -8,7 +8,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from support.harness import equal, main, test  # noqa: E402
+from support.harness import COVE, equal, main, test  # noqa: E402
 from support.running import (adopt_orphans, descendants, digest, finish, nothing_left, one_error, read_until, start,  # noqa: E402
                              stop, tool, wait_for, write)
 
@@ -496,6 +496,26 @@ def prune_removes_what_is_old_and_says_how_much(place):
     one_error(place.cove("prune", "young"), "cove rm")
     equal(place.cove("prune", "--older=none").code, 0)
     nothing_left(place)
+
+
+@test(identities=("root",))
+def what_is_mounted_below_a_dead_sandbox_is_not_removed_with_it(place):
+    keep(place, "true")
+    settled(place)
+    precious = place.dir / "precious"
+    (precious / "folder").mkdir(parents=True)
+    (precious / "folder/file").write_text("mine")
+    names = ("a" * 20, "b" * 20, "c" * 20)  # mounted in it; mounted on it; nothing is mounted
+    for name in names:
+        (place.state / "sandboxes" / name / "t0").mkdir(mode=0o700, parents=True)
+    script = """cd "$COVE_HOME/sandboxes" && mount --bind "$1" aaaaaaaaaaaaaaaaaaaa/t0 && mount --bind "$1" bbbbbbbbbbbbbbbbbbbb &&
+                cd "$2" && exec "$3" run --rm -- true"""
+    done = subprocess.run(["unshare", "--mount", "sh", "-c", script, "sh", precious, place.work, COVE], env=place.env,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    equal(done.returncode, 0, repr(done))
+    settled(place)
+    assert not (place.state / "sandboxes" / names[2]).exists(), "the sweep has been there"
+    equal((precious / "folder/file").read_text(), "mine", "what is mounted in it or on it")
 
 
 adopt_orphans()
