@@ -60,9 +60,10 @@ static int open_private_copy(const struct executor *x, const struct tree *tree, 
 }
 
 /* Maps the ids of a detached copy of a mount. */
-static int map_ids(const struct executor *x, int copy, const char *shown, struct error *err)
+static int map_ids(const struct executor *x, int copy, uint64_t attributes, const char *shown,
+                   struct error *err)
 {
-    if (sys_mount_attr(copy, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, 0, x->userns) == 0)
+    if (sys_mount_attr(copy, attributes | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, 0, x->userns) == 0)
         return 0;
     error_sys(err, "map the ids of %s", shown);
     return error_hint(
@@ -168,7 +169,7 @@ static int map_mask(const struct executor *x, int *mask, size_t number, struct e
 
     if (copy < 0)
         return error_sys(err, "copy the layer that hides paths");
-    if (map_ids(x, copy, "the layer that hides paths", err) < 0)
+    if (map_ids(x, copy, MOUNT_ATTR_RDONLY, "the layer that hides paths", err) < 0)
         return -1;
     close(*mask);
     *mask = attach(x, copy, 'h', number, err);
@@ -361,7 +362,9 @@ int executor_prepare(struct executor *x, struct error *err)
         x->copies[step->tree] = sys_open_tree(source, "", AT_EMPTY_PATH);
         if (x->copies[step->tree] < 0)
             return error_sys(err, "copy the mount of %s", tree->source);
-        if (map_ids(x, x->copies[step->tree], tree->source, err) < 0)
+        /* What only lies below an overlay is never written to. */
+        if (map_ids(x, x->copies[step->tree], tree->mode == TREE_RW ? 0 : MOUNT_ATTR_RDONLY, tree->source,
+                    err) < 0)
             return -1;
     }
     return 0;
