@@ -46,8 +46,8 @@ void store_make_spare(int parent);
  * to `unfinished`.  Best effort: a failure is left to the next. */
 void store_sweep(const struct sandbox_dir *own, struct strings *unfinished);
 
-/* Removes `name` below `dir` with all its content, never following a link, and never what is mounted there: then
- * it fails, and what is mounted stays as it is. */
+/* Removes `name` below `dir` with all its content, never following a link, and never what is mounted there:
+ * then it fails, and what is mounted stays as it is. */
 int store_remove_tree(int dir, const char *name, struct error *err);
 
 /* For commands about sandboxes that exist.  Nothing is made. */
