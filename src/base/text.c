@@ -151,7 +151,7 @@ void text_add_base64(struct text *text, const void *bytes, size_t len)
         three |= have > 1 ? (uint32_t)at[i + 1] << 8 : 0;
         three |= have > 2 ? at[i + 2] : 0;
         for (size_t n = 0; n < 4; n++)
-            four[n] = n > have ? '=' : digits[three >> (18 - 6 * n) & 0x3f];
+            four[n] = (char)(n > have ? '=' : digits[three >> (18 - 6 * n) & 0x3f]);
         text_add_bytes(text, four, sizeof four);
     }
 }

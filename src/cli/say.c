@@ -81,7 +81,7 @@ char say_choose(const char *question, const char *answers, const char *help)
 
 bool say_ask(const char *question)
 {
-    return isatty(STDIN_FILENO) && say_choose(question, "yN", NULL) == 'y';
+    return isatty(STDIN_FILENO) && say_choose(question, "yN", "") == 'y';
 }
 
 bool say_wants_terminal(enum terminal wish)
