@@ -50,33 +50,35 @@ void say_help(const struct command *command)
 /* The first letter of a line, byte by byte: what comes after it is for somebody else.  0: there is none. */
 static char read_letter(void)
 {
-    char first = '\0', next;
+    char line[2] = "", *at = line;
 
-    for (bool begun = false; read(STDIN_FILENO, &next, 1) == 1 && next != '\n'; begun = true)
-        first = begun ? first : next;
-    return (char)tolower((unsigned char)first);
+    while (read(STDIN_FILENO, at, 1) == 1 && *at != '\n')
+        at = line + 1;
+    return (char)(at == line ? '\0' : tolower((unsigned char)line[0]));
 }
 
 /* What was typed before the question stood there answers something else: the last question, or one
  * that a program drew to look like this one. */
+static char ask(const char *question, const char *answers)
+{
+    tcflush(STDIN_FILENO, TCIFLUSH);
+    fprintf(stderr, "%s [", question);
+    for (const char *at = answers; *at; at++)
+        fprintf(stderr, "%s%c", at > answers ? "/" : "", *at);
+    fputs("] ", stderr);
+    fflush(stderr);
+    return read_letter();
+}
+
 char say_choose(const char *question, const char *answers, const char *help)
 {
-    char otherwise = (char)tolower(answers[strcspn(answers, "ABCDEFGHIJKLMNOPQRSTUVWXYZ")]);
+    char letter;
 
-    for (;;) {
-        char letter;
-
-        tcflush(STDIN_FILENO, TCIFLUSH);
-        fprintf(stderr, "%s [", question);
-        for (const char *at = answers; *at; at++)
-            fprintf(stderr, "%s%c", at > answers ? "/" : "", *at);
-        fputs("] ", stderr);
-        fflush(stderr);
-        letter = read_letter();
-        if (letter != '?' || !strchr(answers, '?'))
-            return letter && strchr(answers, letter) ? letter : otherwise;
+    while ((letter = ask(question, answers)) == '?' && strchr(answers, '?'))
         fputs(help, stderr);
-    }
+    if (!letter || !strchr(answers, letter)) /* the one in capitals */
+        letter = (char)tolower(answers[strcspn(answers, "ABCDEFGHIJKLMNOPQRSTUVWXYZ")]);
+    return letter;
 }
 
 bool say_ask(const char *question)
