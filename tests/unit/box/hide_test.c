@@ -131,14 +131,12 @@ static void too_deep_a_tree_is_an_error_and_not_a_gap(void **state)
 
 static void a_pattern_that_means_nothing_is_refused(void **state)
 {
-    static const char *const patterns[] = { "", "/", "//", "!a", "a[", "[a][b", "\\\\[a" };
+    static const char *const patterns[] = { "", "/", "//", "!a" };
     struct world *world = *state;
 
     for (size_t i = 0; i < ARRAY_LEN(patterns); i++)
         assert_int_equal(hide_check_pattern(patterns[i], &world->err), -1);
     assert_int_equal(hide_check_pattern("\\!a", &world->err), 0);
-    assert_int_equal(hide_check_pattern("a\\[b", &world->err), 0);
-    assert_int_equal(hide_check_pattern("[a]\\[", &world->err), 0);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, world_setup, world_teardown)

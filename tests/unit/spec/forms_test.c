@@ -135,9 +135,10 @@ static void a_host_name_is_made_of_letters_digits_dashes_and_dots(void **state)
 static void a_pattern_stays_below_the_trees_and_closes_its_brackets(void **state)
 {
     static const struct form_case cases[] = {
-        { ".env", ".env" }, { "*.pem", "*.pem" }, { "a/..b", "a/..b" }, { "", NULL },
-        { "../x", NULL },   { "a/..", NULL },     { "[ab", NULL },      { "[ab]*", "[ab]*" },
-        { "[a][b", NULL },  { "a]", "a]" },       { "\\[ab", "\\[ab" }, { "\\[a[b", NULL },
+        { ".env", ".env" }, { "*.pem", "*.pem" },   { "a/..b", "a/..b" }, { "", NULL },
+        { "../x", NULL },   { "a/..", NULL },       { "[ab", NULL },      { "[ab]*", "[ab]*" },
+        { "[a][b", NULL },  { "a]", "a]" },         { "\\[ab", "\\[ab" }, { "\\[a[b", NULL },
+        { "\\\\[a", NULL }, { "[a]\\[", "[a]\\[" },
     };
 
     (void)state;
