@@ -24,6 +24,7 @@
 #include "keeper/live.h"
 #include "keeper/report.h"
 #include "store/store.h"
+#include "sys/sys.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -56,6 +57,8 @@ struct run {
 
 static void run_free(struct run *run)
 {
+    if (run->box.pidfd >= 0) /* that PID 1 ends is no matter of its word; nobody needs its layers any more */
+        sys_pidfd_kill(run->box.pidfd, SIGKILL);
     explain_free(run->explain);
     record_free(&run->record);
     through_free(&run->through);
@@ -112,11 +115,13 @@ static void print_plan(const struct run *run)
     fputs(text_string(&text), stdout);
 }
 
-/* With --rm too if the workspace is written through: what is taken out of it at the end may be a file that
- * the owner made meanwhile. */
+/* With --rm too if files go home: the guard then waits until we are through with the layer, and keeps it if we
+ * die before that.  What is taken out of a workspace that is written through may be the owner's own, too. */
 static bool has_record(const struct run *run)
 {
-    return !run->context.spec.remove || run->plan.workspace_mode == WORKSPACE_RW;
+    enum workspace_mode mode = run->plan.workspace_mode;
+
+    return !run->context.spec.remove || mode == WORKSPACE_RW || mode == WORKSPACE_LIVE;
 }
 
 /* Not earlier: until the command runs, every processor is better used by that. */

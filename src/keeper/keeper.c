@@ -588,7 +588,6 @@ static void finish(struct keeper *keeper)
     stop_end(&keeper->stop);
     if (keeper->run->explain)
         explain_unlisten(keeper->run->explain);
-    sys_pidfd_kill(box->pidfd, SIGKILL); /* that it ends is no matter of its word */
     if (keeper->dead && waitid(P_PIDFD, (id_t)box->pidfd, NULL, WEXITED) == 0)
         box->pid = 0;
 }

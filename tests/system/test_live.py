@@ -588,6 +588,13 @@ def it_is_said_before_the_start_and_a_run_with_nothing_left_leaves_nothing(place
     nothing_left(place)
 
 
+@test
+def what_was_made_last_comes_home_before_rm_removes_it(place):
+    done = live(place, "i=0; while [ $i -lt 6000 ]; do echo $i >f$i; i=$((i+1)); done", "--rm", "-q")
+    equal((done.code, len(os.listdir(place.work))), (0, 6000), done)
+    nothing_left(place)
+
+
 # Attacks
 
 ATTACK = """
