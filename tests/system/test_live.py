@@ -322,7 +322,7 @@ def what_is_left_beside_a_file_is_cleared_only_if_it_came_from_inside(place):
 def nothing_is_brought_while_somebody_else_brings_something(place):
     shell = Shell(place)
     shell.do("echo 1 >before")
-    soon(lambda: "before" in home(place))
+    soon(lambda: home(place) == {"before": "1\n"})
     tree = os.open(place.work, os.O_RDONLY | os.O_DIRECTORY)
     try:
         wait_for(lambda: took(tree), what="the lock of cove apply")
