@@ -10,13 +10,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/openat2.h>
 #include <string.h>
 
 int scan_open(int dir, const char *path, int flags)
 {
-    return sys_openat2(dir, *path ? path : ".", (uint64_t)(flags | O_NOFOLLOW),
-                       RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV);
+    return sys_open_on_mount(dir, path, (uint64_t)flags);
 }
 
 /* To open a FIFO wakes whoever waits at its other end, to open a device may do anything: what it is

@@ -13,7 +13,6 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <linux/fs.h>
-#include <linux/openat2.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -206,8 +205,7 @@ static int copy_hard_link(struct copier *copier, const struct entry *entry)
 
 static int copy_file(struct copier *copier, struct entry *entry)
 {
-    autoclose int from = sys_openat2(entry->from, entry->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK,
-                                     RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV);
+    autoclose int from = sys_open_on_mount(entry->from, entry->name, O_RDONLY | O_NONBLOCK);
     autoclose int to = -1;
 
     if (from < 0 && is_gone(errno))
@@ -259,8 +257,7 @@ static int copy_entries(struct copier *copier, int from, int to);
 /* Mode and times come last: a directory without rights could not be filled, and filling changes its time. */
 static int copy_directory(struct copier *copier, struct entry *entry)
 {
-    autoclose int from = sys_openat2(entry->from, entry->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW,
-                                     RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV);
+    autoclose int from = sys_open_on_mount(entry->from, entry->name, O_RDONLY | O_DIRECTORY);
     autoclose int to = -1;
     int why = from < 0 ? errno : 0, result = 0;
 

@@ -9,7 +9,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -147,29 +146,23 @@ int store_create(const char *state, struct sandbox_dir *out, struct error *err)
     return 0;
 }
 
-/* A directory that is to be emptied, and never what is mounted on it: that belongs to somebody else, however it
- * came there. */
-static int open_own(int dir, const char *name, uint64_t flags)
-{
-    return sys_openat2(dir, name, flags | O_DIRECTORY | O_NOFOLLOW, RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS);
-}
-
 /* A payload may have taken its own rights away, and the kernel's work/incompat has none.  The mode
  * is changed by a handle on the directory itself: the name may be a link by the time we use it. */
 static int make_accessible(int dir, const char *name)
 {
-    autoclose int fd = open_own(dir, name, O_PATH);
+    autoclose int fd = sys_open_on_mount(dir, name, O_PATH | O_DIRECTORY);
     autofree char *path = text_format("/proc/self/fd/%d", fd);
 
     return fd < 0 ? -1 : chmod(path, 0700);
 }
 
+/* Never what is mounted on it. */
 static int open_to_empty(int dir, const char *name)
 {
-    int fd = open_own(dir, name, O_RDONLY);
+    int fd = sys_open_on_mount(dir, name, O_RDONLY | O_DIRECTORY);
 
     if (fd < 0 && errno == EACCES && make_accessible(dir, name) == 0)
-        fd = open_own(dir, name, O_RDONLY);
+        fd = sys_open_on_mount(dir, name, O_RDONLY | O_DIRECTORY);
     return fd;
 }
 

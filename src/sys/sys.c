@@ -42,6 +42,12 @@ int sys_open_beneath(int dir, const char *path, uint64_t flags)
                        RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
 }
 
+int sys_open_on_mount(int dir, const char *path, uint64_t flags)
+{
+    return sys_openat2(dir, *path ? path : ".", flags | O_NOFOLLOW,
+                       RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV);
+}
+
 static bool is_dots(const char *name)
 {
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;

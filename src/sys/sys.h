@@ -18,6 +18,9 @@ int sys_openat2(int dir, const char *path, uint64_t flags, uint64_t resolve);
 /* Opens what lies beneath `dir`, "" being `dir` itself, with no link on the way and none at the end. */
 int sys_open_beneath(int dir, const char *path, uint64_t flags);
 
+/* The same, and never what is mounted there: that is somebody else's, however it came there. */
+int sys_open_on_mount(int dir, const char *path, uint64_t flags);
+
 /* The next entry but "." and "..".  NULL at the end with errno 0, or because of the error in errno. */
 const struct dirent *sys_next_entry(DIR *entries);
 int sys_pivot_root(const char *new_root, const char *put_old);

@@ -4,23 +4,11 @@
 #include "base/own.h"
 #include "git/answers.h"
 #include "git/barepaths.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void check(bool holds)
-{
-    if (!holds)
-        abort();
-}
-
-static void check_hash(const char *hash, size_t digits)
-{
-    check(strlen(hash) == digits && strspn(hash, "0123456789abcdef") == digits);
-}
 
 static void read_diffs(const char *bytes, const char *end, size_t digits)
 {

@@ -5,17 +5,10 @@
 #include "base/text.h"
 #include "changes/marks.h"
 #include "changes/names.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void check(bool holds)
-{
-    if (!holds)
-        abort();
-}
 
 static void try_origin(const uint8_t *data, size_t size)
 {

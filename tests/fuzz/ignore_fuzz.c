@@ -6,18 +6,11 @@
 #include "changes/hiding.h"
 #include "changes/ignore.h"
 #include "changes/tricks.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void check(bool holds)
-{
-    if (!holds)
-        abort();
-}
 
 static void try_rules(const char *rules_text, size_t len, const char *path)
 {

@@ -5,20 +5,13 @@
 #include "base/text.h"
 #include "keeper/live_main.h"
 #include "keeper/live_report.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 #define autoend __attribute__((cleanup(live_end_free)))
-
-static void check(bool holds)
-{
-    if (!holds)
-        abort();
-}
 
 static void check_same(const struct live_end *one, const struct live_end *other)
 {

@@ -5,23 +5,11 @@
 #include "base/text.h"
 #include "git/own.h"
 #include "git/refs.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void check(bool holds)
-{
-    if (!holds)
-        abort();
-}
-
-static void check_hash(const char *hash, size_t digits)
-{
-    check(strlen(hash) == digits && strspn(hash, "0123456789abcdef") == digits);
-}
 
 static void check_name(const char *name)
 {

@@ -157,14 +157,19 @@ def commits_of_a_linked_work_tree_land_in_its_repository(place):
     is_whole(place, cwd=main_tree)
 
 
-@test
-def commits_of_a_submodule_land_in_its_repository(place):
+def make_repository_with_submodule(place):
+    """The submodule is libs/sub."""
     source = place.dir / "source"
     source.mkdir()
     make_repository(place, cwd=source)
     make_repository(place)
     git(place, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(source), "libs/sub")
     git(place, "commit", "-qm", "submodule")
+
+
+@test
+def commits_of_a_submodule_land_in_its_repository(place):
+    make_repository_with_submodule(place)
     agent(place, "cd libs/sub; git checkout -q -b inner; echo x >x; git add x; git commit -qm inner; cd ../..; git add libs/sub; git commit -qm outer")
     done = place.cove("diff", "--stat")
     assert "1 commit on inner of the submodule libs/sub" in done.text and "1 commit on main\n" in done.text, done
@@ -372,12 +377,7 @@ def what_an_earlier_commit_or_a_merge_brings_counts(place):
 
 @test
 def paths_in_a_submodule_are_named_from_the_workspace(place):
-    source = place.dir / "source"
-    source.mkdir()
-    make_repository(place, cwd=source)
-    make_repository(place)
-    git(place, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(source), "libs/sub")
-    git(place, "commit", "-qm", "submodule")
+    make_repository_with_submodule(place)
     agent(place, "cd libs/sub; git checkout -q -b inner; echo x >.envrc; git add .envrc; git commit -qm inner")
     done = place.cove("apply", "--yes", "--only-commits", "--allow-autorun", ".envrc")
     assert "--allow-autorun libs/sub/.envrc" in lines_of(done, "left")[0] and not branches(place, cwd=place.work / "libs/sub"), done
