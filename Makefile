@@ -31,6 +31,11 @@ check: ## install what the tests need, build, run them all
 check-asan: build-asan/build.ninja ## the suite under ASan and UBSan
 	@COVE_BUILD=build-asan tests/run
 
+check-guest: ## system and hostile tests on Debian's own kernel, emulated, with systemd and cgroup v2
+	@tools/setup check
+	@tools/setup guest
+	@tests/guest/run
+
 bench: all ## speed, with peers beside us in the same run
 	@tools/setup bench
 	@bench/run
@@ -45,12 +50,20 @@ fuzz: ## every fuzzer for FUZZ_SECONDS (60) each
 
 soak: all ## races, thousands of kills, load, long fuzzing
 	@tools/setup check
+	@tools/setup guest
 	@tests/soak
 
 install: all ## install below PREFIX (/usr/local)
 	@meson configure $(BUILD) -Dprefix=$(PREFIX) >/dev/null && ninja -C $(BUILD) install
 
-clean: ## remove what was built
-	rm -rf build build-unsafe build-asan build-fuzz build-clang
+deb: ## a Debian package, in build-deb
+	@tools/setup deb
+	@tools/deb
 
-.PHONY: all help quickstart check check-asan bench lint fuzz soak install clean
+check-deb: deb ## make the package, look into it, install it into a directory, run it
+	@tests/deb/run
+
+clean: ## remove what was built
+	rm -rf build build-unsafe build-asan build-fuzz build-clang build-deb
+
+.PHONY: all help quickstart check check-asan check-guest bench lint fuzz soak install deb check-deb clean

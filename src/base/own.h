@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dirent.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #define autofree __attribute__((cleanup(own_free)))
 #define autoclose __attribute__((cleanup(own_close)))
 #define autoclosedir __attribute__((cleanup(own_closedir)))
+#define autofile __attribute__((cleanup(own_fclose)))
 
 static inline void own_free(void *variable)
 {
@@ -25,6 +27,12 @@ static inline void own_closedir(DIR **dir)
 {
     if (*dir)
         closedir(*dir);
+}
+
+static inline void own_fclose(FILE **file)
+{
+    if (*file)
+        fclose(*file);
 }
 
 static inline int steal_fd(int *fd)

@@ -7,10 +7,11 @@
 
 #include "box/clone.h"
 
-#include "base/array.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "box/confine.h"
 #include "box/execute.h"
+#include "box/idmap.h"
 #include "box/init_program.h"
 #include "box/network.h"
 #include "box/orders.h"
@@ -22,12 +23,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
-#include <linux/capability.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -40,21 +38,6 @@ static _Noreturn void fail(const struct clone_context *context, const struct err
 
     wire_send(context->init_fd, &message, NULL, 0);
     _exit(125);
-}
-
-/* One row, our own id: the kernel lets an ordinary user write that much. */
-static int map_own_ids(const struct ids *ids, struct error *err)
-{
-    char uids[64], gids[64];
-
-    snprintf(uids, sizeof uids, "%u %u 1", ids->uids[0].inside, ids->uids[0].outside);
-    snprintf(gids, sizeof gids, "%u %u 1", ids->gids[0].inside, ids->gids[0].outside);
-    if (sys_write_file(AT_FDCWD, "/proc/self/setgroups", "deny") < 0 && errno != ENOENT)
-        return error_sys(err, "deny setgroups");
-    if (sys_write_file(AT_FDCWD, "/proc/self/uid_map", uids) < 0 ||
-        sys_write_file(AT_FDCWD, "/proc/self/gid_map", gids) < 0)
-        return error_sys(err, "map the user's ids");
-    return 0;
 }
 
 /* A keeper that gave up, or died, needs no answer.  One message is for all who wait: a keeper that
@@ -92,7 +75,7 @@ static void leave_session(const struct plan *plan)
 
 static int take_ids(const struct ids *ids, struct error *err)
 {
-    if (!ids->shifted && !ids->helpers && map_own_ids(ids, err) < 0)
+    if (!ids->shifted && !ids->helpers && idmap_own(ids, err) < 0)
         return -1;
     return become_inside_root(ids, err);
 }
@@ -136,16 +119,28 @@ static int prepare(const struct clone_context *context, struct executor *x, int 
     if (context->own_mounter && fork_mounter(context, x, err) < 0)
         return -1;
     if (context->namespaces & CLONE_NEWNET)
-        (void)network_make(x->network);
+        network_make(x->network);
     *program = sys_sealed_memfd("cove-init", init_program, init_program_size);
     return *program < 0 ? error_sys(err, "make a memfd for the program of PID 1") : 0;
 }
 
-/* Ids of an ordinary user are mapped by the mounter before we have its root. */
+/* While we are still the host's user, and alone: what a fresh process does to itself costs nothing. */
+static int join_groups(const struct strings *files, struct error *err)
+{
+    for (size_t i = 0; i < files->len; i++)
+        if (sys_write_file(AT_FDCWD, files->items[i], "0") < 0)
+            return error_sys(err, "join a control group by %s", files->items[i]);
+    return 0;
+}
+
+/* Ids of an ordinary user are mapped by the mounter before we have its root.  The mounter is busy with that
+ * now, so there is time for more. */
 static int begin(const struct executor *x, struct error *err)
 {
     leave_session(x->plan);
     umask(0);
+    if (join_groups(&x->orders->joins, err) < 0 || confine_early(x->plan, err) < 0)
+        return -1;
     return become_inside_root(&x->plan->ids, err);
 }
 
@@ -157,36 +152,11 @@ static int end_mounter(struct error *err)
     return errno == ECHILD ? 0 : error_sys(err, "wait for the mounter");
 }
 
-/* What init keeps: to mount layers, to give commands their user, to take rights from them; and
- * what root in the box may have, because nobody can give what they have not. */
-static const unsigned init_capabilities[] = {
-    CAP_CHOWN,  CAP_DAC_OVERRIDE, CAP_FOWNER,  CAP_FSETID,           CAP_KILL,
-    CAP_SETGID, CAP_SETUID,       CAP_SETPCAP, CAP_NET_BIND_SERVICE, CAP_SYS_ADMIN,
-};
-
-static int keep_capabilities(const struct ids *ids, struct error *err)
-{
-    uint64_t kept = 0;
-
-    for (size_t i = 0; i < ARRAY_LEN(init_capabilities); i++)
-        kept |= 1ULL << init_capabilities[i];
-    prctl(PR_SET_KEEPCAPS, 1);
-    if ((ids->shifted || ids->helpers) &&
-        (setresgid(ids->init, ids->init, ids->init) < 0 || setresuid(ids->init, ids->init, ids->init) < 0))
-        return error_sys(err, "become the user of init");
-    if (sys_capabilities_set(kept, kept, kept) < 0)
-        return error_sys(err, "keep the capabilities of init");
-    for (size_t i = 0; i < ARRAY_LEN(init_capabilities); i++)
-        if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, init_capabilities[i], 0, 0) < 0)
-            return error_sys(err, "keep the capabilities of init over exec");
-    return 0;
-}
-
 /* Exactly the descriptors that protocol.h names, and /dev/null of the sandbox as 0, 1 and 2. */
-static int arrange_descriptors(int init, int landlock, int *program, struct error *err)
+static int arrange_descriptors(int *init, int landlock, int *program, struct error *err)
 {
     enum { ABOVE = 16 };
-    int init_fd = fcntl(init, F_DUPFD, ABOVE);
+    int init_fd = fcntl(*init, F_DUPFD, ABOVE);
     int rules = landlock >= 0 ? fcntl(landlock, F_DUPFD, ABOVE) : -1;
     int null = open("/dev/null", O_RDWR);
 
@@ -195,6 +165,7 @@ static int arrange_descriptors(int init, int landlock, int *program, struct erro
         return error_sys(err, "arrange descriptors");
     if (dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0 || dup2(init_fd, PROTOCOL_INIT_FD) < 0)
         return error_sys(err, "arrange descriptors");
+    *init = PROTOCOL_INIT_FD; /* errors go there from now on */
     close(PROTOCOL_LANDLOCK_FD);
     if (rules >= 0 && dup2(rules, PROTOCOL_LANDLOCK_FD) < 0)
         return error_sys(err, "arrange descriptors");
@@ -205,6 +176,14 @@ static int arrange_descriptors(int init, int landlock, int *program, struct erro
     if (close_range((unsigned)*program + 1, ~0U, 0) < 0)
         return error_sys(err, "close descriptors");
     return 0;
+}
+
+/* As many as the limit says, if nothing better keeps it; 0: all. */
+static unsigned processors_wanted(const struct plan *plan)
+{
+    const struct limit_choice *cpus = &plan->limits.items[LIMIT_CPUS];
+
+    return cpus->way == WAY_AFFINITY ? (unsigned)((cpus->max + 999) / 1000) : 0;
 }
 
 /* The terminal's signals are the keeper's to hear; init sets its own mask. */
@@ -219,9 +198,14 @@ static void be_deaf(void)
 void clone_main(const struct clone_context *context)
 {
     char *argv[] = { (char *)(uintptr_t) "cove-init", NULL, NULL }, *envp[] = { NULL };
-    struct error err = { 0 }, network = { 0 };
+    struct network network = NETWORK_CLOSED;
+    struct error err = { 0 };
     struct executor x = {
-        .orders = context->orders, .plan = &context->orders->plan, .network = &network, .userns = -1
+        .orders = context->orders,
+        .plan = &context->orders->plan,
+        .network = &network,
+        .userns = -1,
+        .init_fd = context->init_fd,
     };
     struct clone_context inside = *context;
 
@@ -233,11 +217,11 @@ void clone_main(const struct clone_context *context)
     processors_stay(context->processors);
     wait_for_orders(context);
     if (prepared < 0 || begin(&x, &err) < 0 || executor_clone(&x, &err) < 0 || end_mounter(&err) < 0 ||
-        processors_take_all(context->processors, &err) < 0 || keep_capabilities(&x.plan->ids, &err) < 0)
+        processors_take(context->processors, processors_wanted(x.plan), &err) < 0 ||
+        confine_rights(&x.plan->ids, &err) < 0)
         fail(context, &err);
-    if (arrange_descriptors(context->init_fd, x.landlock, &program, &err) < 0)
-        fail(context, &err);
-    inside.init_fd = PROTOCOL_INIT_FD;
+    if (arrange_descriptors(&inside.init_fd, x.landlock, &program, &err) < 0)
+        fail(&inside, &err);
 #ifdef COVE_UNSAFE
     argv[1] = x.plan->start_flags & START_NO_SECCOMP ? (char *)(uintptr_t) "unfiltered" : NULL;
 #endif

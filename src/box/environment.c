@@ -153,3 +153,12 @@ void environment_build(const struct spec *spec, const struct host *host, struct 
             set_entry(out, spec->env.items[i]);
     strings_sort(out);
 }
+
+void environment_join(const struct strings *base, const struct strings *more, struct strings *out)
+{
+    strings_copy(out, base);
+    for (size_t i = 0; i < more->len; i++)
+        if (strchr(more->items[i], '='))
+            set_entry(out, more->items[i]);
+    strings_sort(out);
+}

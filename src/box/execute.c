@@ -11,7 +11,9 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "base/text.h"
+#include "box/network.h"
 #include "box/steps.h"
+#include "init/domain.h"
 #include "init/wire.h"
 #include "sys/sys.h"
 
@@ -33,9 +35,9 @@ static int do_knob(struct executor *x, const struct step *step, struct error *er
 static int do_loopback(struct executor *x, const struct step *step, struct error *err)
 {
     (void)step;
-    if (x->network->kind == ERROR_NONE)
-        return 0;
-    *err = *x->network;
+    if (x->network->error.kind == ERROR_NONE)
+        return network_grant(x->network, &x->plan->granted, err);
+    *err = x->network->error;
     return -1;
 }
 
@@ -47,45 +49,7 @@ static bool left_out(const struct plan *plan, const struct step *step)
 
     return at && (at == plan->without || at[-1] == ',') && (at[len] == ',' || at[len] == '\0');
 }
-#else
-static bool left_out(const struct plan *plan, const struct step *step)
-{
-    (void)plan, (void)step;
-    return false;
-}
 #endif
-
-static int adopt_cover(struct executor *x, const struct step *step)
-{
-    if (step->kind != STEP_PROTECT && step->kind != STEP_COVER)
-        return 0;
-
-    autoclose int covered = step_open_below(x, step);
-
-    if (covered < 0)
-        return step_may_be_missing(step) ? 0 : -1;
-    return mount_remember_id(x, sys_mount_id(covered, ""), step->flags);
-}
-
-/* Takes the mounter's mounts into the comparison. */
-static int adopt(struct executor *x, struct error *err)
-{
-    for (size_t i = 0; i < x->plan->steps.len; i++) {
-        const struct step *step = &x->plan->steps.items[i];
-        bool mounted = step->kind == STEP_ROOT || step->kind == STEP_TREE || step->kind == STEP_TMPFS ||
-                       step->kind == STEP_SYSFS || (step->kind == STEP_FILE && (step->flags & MS_RDONLY));
-
-        if (step->by != BY_MOUNTER || (step->kind == STEP_PROTECT && left_out(x->plan, step)))
-            continue;
-        if (step->kind == STEP_READONLY && step_expect_readonly(x, step) < 0)
-            return error_sys(err, "look at %s", step->target);
-        if (adopt_cover(x, step) < 0)
-            return error_sys(err, "look at %s", step->target);
-        if (mounted && mount_remember(x, step->target, step->flags) < 0 && !step_may_be_missing(step))
-            return error_sys(err, "look at %s", step->target);
-    }
-    return 0;
-}
 
 /* The root comes as a descriptor: for root, the state directory is closed to the ids inside. */
 static int do_await(struct executor *x, const struct step *step, struct error *err)
@@ -98,7 +62,7 @@ static int do_await(struct executor *x, const struct step *step, struct error *e
     if (wire_receive(x->go, &message, fds, &count, err) != WIRE_MESSAGE)
         return error_set(err, ERROR_SYSTEM, "the process that assembles the root died");
     if (x->root >= 0)
-        return adopt(x, err);
+        return 0;
     if (count != 1)
         return error_set(err, ERROR_SYSTEM, "the process that assembles the root sent none");
     x->root = fds[0];
@@ -123,16 +87,32 @@ static int do_pivot(struct executor *x, const struct step *step, struct error *e
     return 0;
 }
 
+/* The keeper does it (box_verify), while we go on.  It asks for no command before.  Whether it could open our
+ * list itself depends on how the host's /proc is mounted. */
 static int do_verify(struct executor *x, const struct step *step, struct error *err)
 {
+    struct message message = { .kind = MESSAGE_MOUNTED, .error = x->network->lacking };
+    autoclose int list = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+    int fds[PROTOCOL_FDS_MAX] = { list };
+
     (void)step;
-    return verify_mounts(x, err);
+    if (list < 0)
+        return error_sys(err, "open /proc/self/mountinfo");
+    if (x->network->sockets[0] >= 0 && network_open_refused(x->network, err) < 0)
+        return -1;
+
+    size_t count = 1 + network_pack(x->network, fds + 1);
+
+    return wire_send(x->init_fd, &message, fds, count) < 0 ? error_sys(err, "tell the keeper") : 0;
 }
 
 static int do_landlock(struct executor *x, const struct step *step, struct error *err)
 {
+    const struct plan *plan = x->plan;
+
     (void)step;
-    return landlock_build(x->plan, &x->landlock, err);
+    x->landlock = domain_build(plan->landlock_abi, plan->writable.items, plan->writable.len, err);
+    return x->landlock < 0 ? -1 : 0;
 }
 
 static int (*const doers[STEP_COUNT])(struct executor *, const struct step *, struct error *) = {
@@ -155,6 +135,8 @@ static int do_left_out(struct executor *x, const struct step *step, struct error
 
     if (step->kind == STEP_ROOT)
         return do_root(x, step, err);
+    if (step->kind == STEP_VERIFY)
+        return do_verify(x, step, err);
     if (step->kind != STEP_TREE)
         return step->kind == STEP_FILE ? do_file(x, step, err) : 0;
 
@@ -182,15 +164,28 @@ static int carry_out(struct executor *x, const struct step *step, struct error *
     return doers[step->kind](x, step, err);
 }
 
-/* Errors that say nothing about what the host can do. */
+/* Errors that say nothing about what the step needs of the host: a call that is missing may be any. */
 static bool is_shortage(int number)
 {
-    static const int shortages[] = { EMFILE, ENFILE, ENOMEM, ENOSPC, EDQUOT, EIO };
+    static const int shortages[] = { EMFILE, ENFILE, ENOMEM, ENOSPC, EDQUOT, EIO, ENOSYS };
 
     for (size_t i = 0; i < ARRAY_LEN(shortages); i++)
         if (shortages[i] == number)
             return true;
     return false;
+}
+
+/* An overlay whose work directory cannot be made is read-only, and nobody says so until something is written.
+ */
+static void add_hint(const struct step *step, struct error *err)
+{
+    if (err->kind != ERROR_SYSTEM || is_shortage(err->sys_errno))
+        return;
+    if (err->sys_errno == EROFS)
+        error_hint(err, "an overlay on a full disk is read-only: is there no space left on that of the state "
+                        "directory, or no inode?");
+    else
+        error_hint(err, "this needs %s (`cove doctor` tells more)", step_needs(step->kind));
 }
 
 static int run_steps(struct executor *x, enum actor actor, struct error *err)
@@ -200,9 +195,9 @@ static int run_steps(struct executor *x, enum actor actor, struct error *err)
 
         if (step->by != actor)
             continue;
+        x->step = i;
         if (carry_out(x, step, err) < 0) {
-            if (err->kind == ERROR_SYSTEM && !is_shortage(err->sys_errno))
-                error_hint(err, "this needs %s", step_needs(step->kind));
+            add_hint(step, err);
             return error_while(err, "step %zu, %s", i + 1, step_name(step->kind));
         }
     }
@@ -211,6 +206,7 @@ static int run_steps(struct executor *x, enum actor actor, struct error *err)
 
 int executor_clone(struct executor *x, struct error *err)
 {
+    x->made = x->orders->by_clone;
     x->root = x->landlock = x->nothing = -1;
     x->null = open("/dev/null", O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (x->null < 0)
@@ -227,7 +223,7 @@ static int open_stage(struct executor *x, const char *path, struct error *err)
     return x->stage < 0 ? error_sys(err, "open the stage") : 0;
 }
 
-static int open_all(struct executor *x, struct error *err)
+int executor_open(struct executor *x, struct error *err)
 {
     autofree char *layers = text_format("%s/sandboxes/%s", x->orders->state, x->orders->id);
     autofree char *empty = text_format("%s/images/empty", x->orders->state);
@@ -242,7 +238,8 @@ static int open_all(struct executor *x, struct error *err)
 
 int executor_mount(struct executor *x, struct error *err)
 {
-    if (open_all(x, err) < 0 || run_steps(x, BY_MOUNTER, err) < 0)
+    x->made = x->orders->by_mounter;
+    if (executor_open(x, err) < 0 || run_steps(x, BY_MOUNTER, err) < 0)
         return -1;
     return executor_tell(x, NULL, 0, err);
 }

@@ -3,6 +3,7 @@
 #include "box/orders.h"
 
 struct error;
+struct network;
 
 /* What a process that carries steps out knows.  All descriptors are in its own mount namespace. */
 struct executor {
@@ -18,15 +19,22 @@ struct executor {
     int nothing;             /* an empty read-only tmpfs, for masks of directories; -1: not made yet */
     int proc, dev;           /* /proc and /dev of the new root, once mounted */
     int go;                  /* a socket between mounter and clone */
-    struct error *network;   /* what went wrong when it was made; the clone's */
+    struct network *network; /* as it was made; the clone's */
     int landlock;            /* the ruleset, once made */
-    uint64_t *mounts;        /* ids of the mounts made, with the flags they must have: pairs */
-    size_t mount_count, mount_cap;
+    struct made *made;       /* its own list, of the orders */
+    size_t step;             /* that is being carried out */
+    bool overlays_only;      /* of all trees only those that are written to by overlays are wanted, */
+    uint64_t trees;          /* and of these only those with such layers (step_is_of()) */
+    bool look_only;          /* these are for looking at: without the sandbox's own directories */
+    int init_fd;             /* the socket to the keeper; the clone's */
 };
 
 /* For root's mounter, in the host's mount namespace: makes id-mapped copies of the trees.  Inside the
  * sandbox's the kernel would not part a tree from what is mounted below it. */
 int executor_prepare(struct executor *x, struct error *err);
+
+/* Opens what overlays are made of, in the mount namespace they are mounted in: a part of executor_mount(). */
+int executor_open(struct executor *x, struct error *err);
 
 /* Both carry out all steps of one actor in order; the error names the step and what it needs.  The
  * mounter sends the root over `go` when it is there, and word when all is done; the clone waits for
@@ -34,6 +42,6 @@ int executor_prepare(struct executor *x, struct error *err);
 int executor_mount(struct executor *x, struct error *err);
 int executor_clone(struct executor *x, struct error *err);
 
-/* STEP_VERIFY and STEP_LANDLOCK, in files of their own. */
-int verify_mounts(const struct executor *x, struct error *err);
-int landlock_build(const struct plan *plan, int *out, struct error *err);
+/* For the keeper: compares the sandbox's mountinfo, which it takes, with the mounts that were made, and notes
+ * what each is mounted in. */
+int verify_mounts(struct made *made, int list, struct error *err);

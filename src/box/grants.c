@@ -210,24 +210,37 @@ static int check_target(const struct trees *trees, const struct place *source, c
 
 /* What stands at the target already: the same thing once more is fine, a tool root gives way,
  * anything else is a contradiction. */
-static int clear_target(struct trees *trees, const struct place *source, const char *target,
-                        enum tree_mode mode, bool *out_done, struct error *err)
-{
-    struct tree *there = trees_at(trees, target);
+enum standing { STANDS_NOTHING, STANDS_THE_SAME, STANDS_IN_THE_WAY };
 
-    *out_done = false;
+static int judge_target(const struct trees *trees, const struct place *source, const char *target,
+                        enum tree_mode mode, enum standing *out, struct error *err)
+{
+    const struct tree *there = trees_at(trees, target);
+
     if (!there)
-        return 0;
-    if (there->device == source->stat.st_dev && there->inode == source->stat.st_ino && there->mode == mode) {
-        *out_done = true;
-        return 0;
+        *out = STANDS_NOTHING;
+    else if (there->device == source->stat.st_dev && there->inode == source->stat.st_ino && there->mode == mode)
+        *out = STANDS_THE_SAME;
+    else if (strcmp(there->why, TREE_WHY_TOOLS) == 0 || strcmp(there->why, TREE_WHY_CACHE) == 0)
+        *out = STANDS_IN_THE_WAY;
+    else
+        return error_set(err, ERROR_INVALID, "'%.200s' is named twice: it is the %s already", target,
+                         strcmp(there->why, TREE_WHY_GRANT) == 0 ? "target of another grant" : there->why);
+    return 0;
+}
+
+static int open_source(const struct host *host, const char *path, const char *named, struct place *out,
+                       struct error *err)
+{
+    if (place_open(AT_FDCWD, path, out) < 0) {
+        if (errno == ENOENT || errno == ENOTDIR)
+            return error_set(err, ERROR_MISSING, "'%.200s' does not exist; make it, or do not grant it", named);
+        if (errno == ELOOP)
+            return error_set(err, ERROR_REFUSED,
+                             "'%.200s' goes through links that lead in a circle or through /proc", named);
+        return error_sys(err, "open '%.200s'", named);
     }
-    if (strcmp(there->why, TREE_WHY_TOOLS) == 0 || strcmp(there->why, TREE_WHY_CACHE) == 0) {
-        trees_remove(trees, there);
-        return 0;
-    }
-    return error_set(err, ERROR_INVALID, "'%.200s' is named twice: it is the %s already", target,
-                     strcmp(there->why, TREE_WHY_GRANT) == 0 ? "target of another grant" : there->why);
+    return check_kind(out, named, err) < 0 || credentials_check_grant(host, out, err) < 0 ? -1 : 0;
 }
 
 /* `target` NULL: at the path that was named. */
@@ -236,27 +249,33 @@ static int add_grant(const struct host *host, const char *named, const char *tar
 {
     autofree char *path = full_path(host, named), *at = NULL;
     autoplace struct place place = PLACE_NONE;
-    bool done;
+    enum standing standing = STANDS_NOTHING;
 
-    if (place_open(AT_FDCWD, path, &place) < 0) {
-        if (errno == ENOENT || errno == ENOTDIR)
-            return error_set(err, ERROR_MISSING, "'%.200s' does not exist; make it, or do not grant it", named);
-        if (errno == ELOOP)
-            return error_set(err, ERROR_REFUSED,
-                             "'%.200s' goes through links that lead in a circle or through /proc", named);
-        return error_sys(err, "open '%.200s'", named);
-    }
-    if (check_kind(&place, named, err) < 0 || credentials_check_grant(host, &place, err) < 0)
+    if (open_source(host, path, named, &place, err) < 0)
         return -1;
     at = target ? full_path(host, target) : text_copy(has_parent_component(path) ? place.path : path);
-    if (clear_target(trees, &place, at, mode, &done, err) < 0)
+    if (judge_target(trees, &place, at, mode, &standing, err) < 0)
         return -1;
-    if (done)
+    if (standing == STANDS_THE_SAME)
         return 0;
+    if (standing == STANDS_IN_THE_WAY)
+        trees_remove(trees, trees_at(trees, at));
     if (check_target(trees, &place, at, err) < 0)
         return -1;
     trees_add(trees, &place, at, mode, TREE_WHY_GRANT);
     return 0;
+}
+
+int grants_check(const struct host *host, const struct trees *trees, const char *path, enum tree_mode mode,
+                 struct error *err)
+{
+    autoplace struct place place = PLACE_NONE;
+    enum standing standing = STANDS_NOTHING;
+
+    if (open_source(host, path, path, &place, err) < 0 ||
+        judge_target(trees, &place, path, mode, &standing, err) < 0)
+        return -1;
+    return check_target(trees, &place, path, err);
 }
 
 static int add_list(const struct host *host, const struct strings *paths, enum tree_mode mode, const char *key,

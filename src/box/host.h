@@ -1,6 +1,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct error;
@@ -17,6 +18,9 @@ struct host {
     char *state;    /* $COVE_HOME, /var/lib/cove or $XDG_STATE_HOME/cove */
     bool root;      /* by ability: may map a range of ids and id-map mounts; not by uid 0 */
     char **environ; /* borrowed */
+    /* Root's next sandbox gets this range of ids; 0: any.  Whoever lies on layers needs the one they have
+     * (store/layers.h). */
+    uint32_t id_base;
 };
 
 #define autohost __attribute__((cleanup(host_free)))

@@ -12,6 +12,9 @@
 #include <fcntl.h>
 #include <linux/sched.h>
 #include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,6 +26,29 @@ static int write_map(pid_t pid, const char *file, const struct id_row *rows, siz
     for (size_t i = 0; i < count; i++)
         text_addf(&content, "%u %u %u\n", rows[i].inside, rows[i].outside, rows[i].count);
     return sys_write_file(AT_FDCWD, path, text_string(&content)) < 0 ? error_sys(err, "write %s", file) : 0;
+}
+
+static int spawn(const char *program, char *const *argv, char *const *envp, int said, int *status)
+{
+    posix_spawn_file_actions_t actions;
+    pid_t child;
+
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, said, STDERR_FILENO);
+    errno = posix_spawn(&child, program, &actions, NULL, argv, envp);
+    posix_spawn_file_actions_destroy(&actions);
+    return errno != 0 || waitpid(child, status, 0) < 0 ? -1 : 0;
+}
+
+/* With the first line of what it said about it. */
+static int refused_by(const char *program, int said, struct error *err)
+{
+    char why[200] = "";
+
+    (void)!pread(said, why, sizeof why - 1, 0);
+    why[strcspn(why, "\n")] = '\0';
+    return error_set(err, ERROR_UNSUPPORTED, "%s refused the ids of /etc/subuid and /etc/subgid%s%s", program,
+                     *why ? ": " : "", why);
 }
 
 /* newuidmap and newgidmap are setuid programs of the system, which check /etc/subuid for us. */
@@ -40,12 +66,12 @@ static int run_map_helper(const char *program, pid_t pid, const struct id_row *r
         strings_take(&argv, text_format("%u", rows[i].count));
     }
 
-    pid_t child;
-    errno = posix_spawn(&child, program, NULL, NULL, argv.items, none);
-    if (errno != 0 || waitpid(child, &status, 0) < 0)
+    autoclose int said = memfd_create("cove-said", MFD_CLOEXEC);
+
+    if (said < 0 || spawn(program, argv.items, none, said, &status) < 0)
         return error_sys(err, "run %s", program);
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-        return error_set(err, ERROR_UNSUPPORTED, "%s refused the ids of /etc/subuid and /etc/subgid", program);
+        return refused_by(program, said, err);
     return 0;
 }
 
@@ -59,6 +85,20 @@ int idmap_write(const struct ids *ids, pid_t pid, struct error *err)
     if (write_map(pid, "uid_map", ids->uids, ids->rows, err) < 0)
         return -1;
     return write_map(pid, "gid_map", ids->gids, ids->rows, err);
+}
+
+int idmap_own(const struct ids *ids, struct error *err)
+{
+    char uids[64], gids[64];
+
+    snprintf(uids, sizeof uids, "%u %u 1", ids->uids[0].inside, ids->uids[0].outside);
+    snprintf(gids, sizeof gids, "%u %u 1", ids->gids[0].inside, ids->gids[0].outside);
+    if (sys_write_file(AT_FDCWD, "/proc/self/setgroups", "deny") < 0 && errno != ENOENT)
+        return error_sys(err, "deny setgroups");
+    if (sys_write_file(AT_FDCWD, "/proc/self/uid_map", uids) < 0 ||
+        sys_write_file(AT_FDCWD, "/proc/self/gid_map", gids) < 0)
+        return error_sys(err, "map the user's ids");
+    return 0;
 }
 
 static _Noreturn void act_when_mapped(int go, int (*act)(void *argument), void *argument)
@@ -78,7 +118,7 @@ int idmap_run(const struct ids *ids, int (*act)(void *argument), void *argument,
     if (pipe2(go, O_CLOEXEC) < 0)
         return error_sys(err, "make a pipe");
     autoclose int hear = go[0], tell = go[1];
-    pid_t pid = sys_clone(CLONE_NEWUSER, &pidfd);
+    pid_t pid = sys_clone(CLONE_NEWUSER, -1, &pidfd);
 
     if (pid < 0)
         return error_sys(err, "make a user namespace");

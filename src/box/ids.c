@@ -46,14 +46,26 @@ static void wanted_ids(const struct spec *spec, uint32_t *uid, uint32_t *gid)
         *gid = (uint32_t)strtoul(rest + 1, NULL, 10);
 }
 
-static int choose_shifted(const struct spec *spec, struct ids *ids, struct error *err)
+/* A range that was chosen before comes from a file.  What it must not say is one of the machine's own. */
+static int choose_base(const struct host *host, uint32_t *base, struct error *err)
 {
+    uint32_t above = host->id_base - BASE_FIRST;
     uint16_t random;
 
+    if (host->id_base && (host->id_base < BASE_FIRST || above % ID_RANGE || above / ID_RANGE >= BASE_RANGES))
+        return error_set(err, ERROR_INVALID, "%u is not the beginning of a range of ids of ours",
+                         host->id_base);
     if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
         return error_sys(err, "get random bytes");
+    *base = host->id_base ? host->id_base : BASE_FIRST + (uint32_t)(random % BASE_RANGES) * ID_RANGE;
+    return 0;
+}
+
+static int choose_shifted(const struct spec *spec, const struct host *host, struct ids *ids, struct error *err)
+{
+    if (choose_base(host, &ids->base, err) < 0)
+        return -1;
     ids->shifted = true;
-    ids->base = BASE_FIRST + (uint32_t)(random % BASE_RANGES) * ID_RANGE;
     ids->rows = 1;
     ids->uids[0] = ids->gids[0] = (struct id_row){ 0, ids->base, ID_RANGE };
     ids->init = ID_INIT;
@@ -137,5 +149,5 @@ int ids_choose(const struct spec *spec, const struct host *host, struct ids *ids
     *ids = (struct ids){ 0 };
     if (is_root(spec) && !spec->root)
         return error_set(err, ERROR_REFUSED, "--root: the policy says `root: false`");
-    return host->root ? choose_shifted(spec, ids, err) : choose_user(spec, host, ids, err);
+    return host->root ? choose_shifted(spec, host, ids, err) : choose_user(spec, host, ids, err);
 }

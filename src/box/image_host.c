@@ -1,13 +1,15 @@
 /* The root of the `host` image, kept below state/images:
  *
- *   host -> host-KEY   which one is current
+ *   for-WHO -> host-KEY  which one is current; WHO is a hash of the identity: the owner's, and that of the
+ *                      confined programs that read what sandboxes made
  *   host-KEY/stamp     who it was made for and what its sources were, see etcfiles.h
  *   host-KEY/root/     the files
  *   new-*              one that is being made, or removed
  *
  * KEY is a hash of identity and sources, so two starters that make one at the same time make the
  * same one, and the second throws its own away.  Whoever uses one holds a shared lock on it until
- * the process ends; whoever makes a new one removes those nobody holds. */
+ * the process ends; whoever makes a new one removes those that are current for nobody, or were not used
+ * for long, and that nobody holds. */
 
 #include "box/image_host.h"
 
@@ -18,6 +20,7 @@
 #include "box/etcfiles.h"
 #include "box/host.h"
 #include "box/image_files.h"
+#include "box/names.h"
 #include "box/place.h"
 #include "box/tree.h"
 #include "store/store.h"
@@ -29,6 +32,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -37,7 +41,23 @@ enum {
     STAMP_MAX = 4 << 20,
     NAME_SIZE = 32,
     TRIES = 4, /* /etc may change while it is copied; not that often */
+    UNUSED_S = 7 * 24 * 3600,
 };
+
+/* FNV-1a: the sources are root's files, nobody looks for collisions here. */
+static const uint64_t HASH_BEGIN = 0xcbf29ce484222325ULL;
+
+static uint64_t hash(uint64_t sum, const char *bytes, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        sum = (sum ^ (unsigned char)bytes[i]) * 0x100000001b3ULL;
+    return sum;
+}
+
+static void name_current(const struct text *identity, char name[NAME_SIZE])
+{
+    snprintf(name, NAME_SIZE, "for-%016" PRIx64, hash(HASH_BEGIN, identity->data, identity->len));
+}
 
 static int open_images(const struct host *host, struct error *err)
 {
@@ -57,18 +77,21 @@ static int open_images(const struct host *host, struct error *err)
     return steal_fd(&fd);
 }
 
-/* Opens an image and takes a shared lock.  -1 if there is none of that name (any more). */
-static int lock_image(int images, const char *name)
+/* Opens an image and locks it (flock).  -1, and errno ENOENT if there is none of that name (any more). */
+static int lock_image(int images, const char *name, int how)
 {
     autoclose int fd = openat(images, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     struct stat held, named;
 
-    if (fd < 0 || flock(fd, LOCK_SH) < 0 || fstat(fd, &held) < 0)
+    if (fd < 0 || flock(fd, how) < 0 || fstat(fd, &held) < 0)
         return -1;
     /* Whoever removed it while we waited for the lock renamed it first. */
-    if (fstatat(images, name, &named, AT_SYMLINK_NOFOLLOW) < 0 || held.st_ino != named.st_ino)
+    if (fstatat(images, name, &named, AT_SYMLINK_NOFOLLOW) < 0)
         return -1;
-    return steal_fd(&fd);
+    if (held.st_ino == named.st_ino)
+        return steal_fd(&fd);
+    errno = ENOENT;
+    return -1;
 }
 
 /* Looking at directories alone takes 0.1 ms instead of 0.4, and shows every file that came, went or
@@ -86,9 +109,9 @@ static bool was_checked_lately(const struct stat *stamp)
 
 bool image_check_holds(const struct image_check *check)
 {
-    if (!check->sources)
+    if (!check->map)
         return true; /* was looked at */
-    if (!etcfiles_unchanged(check->etc, check->sources, check->len, check->all))
+    if (!etcfiles_unchanged(check->etc, check->map + check->sources, check->len - check->sources, check->all))
         return false;
     if (check->all)
         (void)futimens(check->stamp, NULL);
@@ -99,30 +122,30 @@ void image_check_free(struct image_check *check)
 {
     own_close(&check->etc);
     own_close(&check->stamp);
-    free(check->sources);
+    if (check->map)
+        munmap(check->map, check->len);
     *check = IMAGE_CHECK_NONE;
 }
 
-/* The stamp begins with the identity and its NUL. */
+/* The stamp begins with the identity and its NUL.  It is never written to, only replaced. */
 static bool read_check(int image, const struct text *identity, struct image_check *out)
 {
     size_t skip = identity->len + 1;
-    autofree char *stamp = NULL;
     struct stat found;
 
     out->stamp = openat(image, "stamp", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (out->stamp < 0 || fstat(out->stamp, &found) < 0 || found.st_size > STAMP_MAX ||
         (size_t)found.st_size <= skip)
         return false;
-    stamp = memory_resize(NULL, (size_t)found.st_size);
-    if (read(out->stamp, stamp, (size_t)found.st_size) != found.st_size ||
-        memcmp(stamp, text_string(identity), skip) != 0)
+    char *map = mmap(NULL, (size_t)found.st_size, PROT_READ, MAP_PRIVATE, out->stamp, 0);
+
+    if (map == MAP_FAILED)
         return false;
-    out->len = (size_t)found.st_size - skip;
-    memmove(stamp, stamp + skip, out->len);
-    out->sources = steal_ptr(&stamp);
+    out->map = map;
+    out->len = (size_t)found.st_size;
+    out->sources = skip;
     out->all = !was_checked_lately(&found);
-    return true;
+    return memcmp(map, text_string(identity), skip) == 0;
 }
 
 static bool is_fresh(int image, const struct text *identity, int etc, struct image_check *later)
@@ -151,19 +174,27 @@ static void hold(int *image)
     held = steal_fd(image);
 }
 
-/* Finds the current image if it is still right and holds it; false if one has to be made. */
-static bool use_current(int images, const struct text *identity, int etc, struct image_check *later,
-                        char name[NAME_SIZE])
+static bool read_current(int images, const char *current, char name[NAME_SIZE])
 {
-    ssize_t len = readlinkat(images, "host", name, NAME_SIZE - 1);
+    ssize_t len = readlinkat(images, current, name, NAME_SIZE - 1);
 
     if (len < 0)
         return false;
     name[len] = '\0';
-    if (!text_starts(name, "host-") || strchr(name, '/'))
+    return text_starts(name, "host-") && !strchr(name, '/');
+}
+
+/* Finds the current image if it is still right and holds it; false if one has to be made. */
+static bool use_current(int images, const struct text *identity, int etc, struct image_check *later,
+                        char name[NAME_SIZE])
+{
+    char current[NAME_SIZE];
+
+    name_current(identity, current);
+    if (!read_current(images, current, name))
         return false;
 
-    autoclose int image = lock_image(images, name);
+    autoclose int image = lock_image(images, name, LOCK_SH);
     if (image < 0 || !is_fresh(image, identity, etc, later))
         return false;
     hold(&image);
@@ -203,14 +234,6 @@ struct recipe {
     char name[NAME_SIZE];
 };
 
-/* FNV-1a: the sources are root's files, nobody looks for collisions here. */
-static uint64_t hash(uint64_t sum, const char *bytes, size_t len)
-{
-    for (size_t i = 0; i < len; i++)
-        sum = (sum ^ (unsigned char)bytes[i]) * 0x100000001b3ULL;
-    return sum;
-}
-
 /* The first source is /etc itself, which changes with files that are not shown: it is part of the
  * stamp, which says when to look again, but not of the name. */
 static int write_recipe(struct recipe *recipe, const struct text *identity, int etc, struct error *err)
@@ -222,7 +245,7 @@ static int write_recipe(struct recipe *recipe, const struct text *identity, int 
 
     const char *stamp = recipe->stamp.data;
     size_t skip = recipe->sources + strlen(stamp + recipe->sources) + 1;
-    uint64_t sum = hash(0xcbf29ce484222325ULL, stamp, recipe->sources);
+    uint64_t sum = hash(HASH_BEGIN, stamp, recipe->sources);
 
     sum = hash(sum, stamp + skip, recipe->stamp.len - skip);
     snprintf(recipe->name, sizeof recipe->name, "host-%016" PRIx64, sum);
@@ -246,20 +269,38 @@ static int fill(const struct recipe *recipe, int image, int etc, struct error *e
     return etcfiles_copy(etc, &recipe->files, into, err);
 }
 
+/* A new directory, locked.  Before it is, whoever sweeps may take it for one that was left behind. */
+static int make_locked(int images, char name[NAME_SIZE], struct error *err)
+{
+    for (int i = 0; i < TRIES; i++) {
+        if (new_name(name, err) < 0)
+            return -1;
+        if (mkdirat(images, name, 0700) < 0)
+            return error_sys(err, "make the host image");
+
+        int image = lock_image(images, name, LOCK_EX | LOCK_NB);
+
+        if (image >= 0)
+            return image;
+        if (errno != ENOENT && errno != EWOULDBLOCK) {
+            error_sys(err, "lock the host image");
+            (void)unlinkat(images, name, AT_REMOVEDIR);
+            return -1;
+        }
+    }
+    return error_set(err, ERROR_SYSTEM, "the host image is removed as soon as it is made; try again");
+}
+
 /* Makes the image under a name of its own, then gives it the one it is found by. */
 static int build(const struct recipe *recipe, int images, int etc, struct error *err)
 {
     char temporary[NAME_SIZE];
     struct error ignored;
 
-    if (new_name(temporary, err) < 0)
-        return -1;
-    if (mkdirat(images, temporary, 0700) < 0)
-        return error_sys(err, "make the host image");
-    autoclose int image = openat(images, temporary, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (image < 0 || flock(image, LOCK_EX | LOCK_NB) < 0)
-        return error_sys(err, "lock the host image");
+    autoclose int image = make_locked(images, temporary, err);
 
+    if (image < 0)
+        return -1;
     int result = fill(recipe, image, etc, err);
     if (result == 0)
         result = write_stamp(image, &recipe->stamp, err);
@@ -271,13 +312,14 @@ static int build(const struct recipe *recipe, int images, int etc, struct error 
     return result;
 }
 
-static int make_current(int images, const char *name, struct error *err)
+static int make_current(int images, const struct text *identity, const char *name, struct error *err)
 {
-    char temporary[NAME_SIZE];
+    char temporary[NAME_SIZE], current[NAME_SIZE];
 
     if (new_name(temporary, err) < 0)
         return -1;
-    if (symlinkat(name, images, temporary) < 0 || renameat(images, temporary, images, "host") < 0)
+    name_current(identity, current);
+    if (symlinkat(name, images, temporary) < 0 || renameat(images, temporary, images, current) < 0)
         return error_sys(err, "make the host image current");
     return 0;
 }
@@ -296,17 +338,48 @@ static void remove_unused(int images, const char *name)
         (void)store_remove_tree(images, temporary, &ignored);
 }
 
-static void sweep(int images, const char *current)
+/* A stamp is touched when it is checked. */
+static bool was_used(int images, const char *name)
 {
-    int fd = openat(images, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    autoclosedir DIR *entries = fd < 0 ? NULL : fdopendir(fd);
+    autofree char *stamp = text_format("%s/stamp", name);
+    struct timespec now;
+    struct stat found;
 
-    if (fd >= 0 && !entries)
-        close(fd);
-    for (struct dirent *entry; entries && (entry = readdir(entries));)
-        if ((text_starts(entry->d_name, "host-") || text_starts(entry->d_name, "new-")) &&
-            strcmp(entry->d_name, current) != 0)
-            remove_unused(images, entry->d_name);
+    clock_gettime(CLOCK_REALTIME, &now);
+    return fstatat(images, stamp, &found, AT_SYMLINK_NOFOLLOW) == 0 &&
+           found.st_mtim.tv_sec > now.tv_sec - UNUSED_S;
+}
+
+/* Which images are current for somebody who still uses them; forgets the others. */
+static void list_current(int images, const struct strings *entries, struct strings *out)
+{
+    for (size_t i = 0; i < entries->len; i++) {
+        char name[NAME_SIZE];
+
+        if (!text_starts(entries->items[i], "for-"))
+            continue;
+        if (read_current(images, entries->items[i], name) && was_used(images, name))
+            strings_add(out, name);
+        else
+            (void)unlinkat(images, entries->items[i], 0);
+    }
+}
+
+static void sweep(int images)
+{
+    struct names there = NAMES_NONE;
+    struct strings current = STRINGS_NONE;
+
+    names_read(images, &there);
+    list_current(images, &there.sorted, &current);
+    for (size_t i = 0; i < there.sorted.len; i++) {
+        const char *name = there.sorted.items[i];
+
+        if ((text_starts(name, "host-") || text_starts(name, "new-")) && !strings_have(&current, name))
+            remove_unused(images, name);
+    }
+    strings_free(&there.sorted);
+    strings_free(&current);
 }
 
 static int renew(const struct host *host, const struct text *identity, int images, int etc, struct error *err)
@@ -316,14 +389,14 @@ static int renew(const struct host *host, const struct text *identity, int image
 
     if (result == 0) {
         /* The same sources under another date of /etc: only the stamp is new. */
-        autoclose int image = lock_image(images, recipe.name);
+        autoclose int image = lock_image(images, recipe.name, LOCK_SH);
 
         result = image < 0 ? build(&recipe, images, etc, err) : write_stamp(image, &recipe.stamp, err);
     }
     if (result == 0)
-        result = make_current(images, recipe.name, err);
+        result = make_current(images, identity, recipe.name, err);
     if (result == 0)
-        sweep(images, recipe.name);
+        sweep(images);
     etcfiles_free(&recipe.files);
     text_free(&recipe.stamp);
     return result;

@@ -10,12 +10,13 @@ struct host;
  * it takes longer than most of a start, and beside that there is time. */
 struct image_check {
     int etc, stamp; /* descriptors */
-    char *sources;
+    char *map;      /* of the stamp, of this length: most of it is read when it is asked */
     size_t len;
-    bool all; /* the files too, not only their directories */
+    size_t sources; /* where they begin in it */
+    bool all;       /* the files too, not only their directories */
 };
 
-#define IMAGE_CHECK_NONE ((struct image_check){ -1, -1, NULL, 0, false })
+#define IMAGE_CHECK_NONE ((struct image_check){ .etc = -1, .stamp = -1 })
 
 bool image_check_holds(const struct image_check *check);
 void image_check_free(struct image_check *check);

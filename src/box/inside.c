@@ -37,32 +37,20 @@ int inside_parent(const struct executor *x, const char *path, const char **name)
     return inside_open(x, parent, O_DIRECTORY);
 }
 
-/* Opens a directory, after mkdir -p, one missing component after the other, where it is missing. */
+/* Opens a directory, after mkdir -p where it is missing. */
 int inside_directory(const struct executor *x, const char *path, mode_t mode)
 {
-    autofree char *part = NULL;
     int there = inside_open(x, path, O_DIRECTORY);
 
-    if (there >= 0)
+    if (there >= 0 || errno != ENOENT || !path[1])
         return there;
-    part = text_copy(path);
-    for (char *end = part + 1;; *end++ = '/') {
-        const char *name;
+    const char *name = strrchr(path, '/') + 1;
+    autofree char *above = text_format("%.*s", name - path > 1 ? (int)(name - path - 1) : 1, path);
+    autoclose int parent = inside_directory(x, above, 0755);
 
-        end = strchrnul(end, '/');
-        bool last = !*end;
-
-        *end = '\0';
-        autoclose int found = inside_open(x, part, O_DIRECTORY);
-        if (found < 0) {
-            autoclose int parent = inside_parent(x, part, &name);
-
-            if (parent < 0 || mkdirat(parent, name, last ? mode : 0755) < 0 || inside_own(x, parent, name) < 0)
-                return -1;
-        }
-        if (last)
-            return inside_open(x, path, O_DIRECTORY);
-    }
+    if (parent < 0 || mkdirat(parent, name, mode) < 0 || inside_own(x, parent, name) < 0)
+        return -1;
+    return openat(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
 /* A file to mount on. */
@@ -83,16 +71,19 @@ int inside_make_file(const struct executor *x, const char *path)
 /* Remembers a mount, for the comparison at the end. */
 int mount_remember_id(struct executor *x, uint64_t id, uint64_t flags)
 {
-    errno = ENOENT;
+    struct made *made = x->made;
+
     if (!id)
+        return -1; /* errno tells why there is none */
+    errno = ENOSPC;
+    if (made->count == made->room)
         return -1;
-    for (size_t i = 0; i < x->mount_count; i += 2)
-        if (x->mounts[i] == id) { /* an older mount is still what one sees there: the new one is not */
+    for (size_t i = 0; i < made->count; i++)
+        if (made->items[i].id == id) { /* an older mount is still what one sees there: the new one is not */
             errno = ENODEV;
             return -1;
         }
-    *(uint64_t *)array_grow((void **)&x->mounts, &x->mount_count, &x->mount_cap, sizeof *x->mounts) = id;
-    *(uint64_t *)array_grow((void **)&x->mounts, &x->mount_count, &x->mount_cap, sizeof *x->mounts) = flags;
+    made->items[made->count++] = (struct made_mount){ .id = id, .flags = flags, .step = x->step };
     return 0;
 }
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 
 /* The kernel writes space, tab, newline and backslash as three octal digits. */
 static void unescape(char *text)
@@ -51,4 +52,30 @@ void mounts_below(const char *path, struct strings *out)
     if (lines)
         fclose(lines);
     strings_sort(out);
+}
+
+static const struct {
+    const char *name;
+    uint64_t flag;
+} flag_names[] = {
+    { "ro", MS_RDONLY }, { "nosuid", MS_NOSUID }, { "nodev", MS_NODEV }, { "noexec", MS_NOEXEC }
+};
+
+/* True if the comma-separated `options` have `name` among them. */
+static bool has_option(const char *options, const char *name)
+{
+    size_t len = strlen(name);
+
+    for (const char *at = options; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+        if (strncmp(at, name, len) == 0 && (at[len] == ',' || at[len] == '\0'))
+            return true;
+    return false;
+}
+
+const char *mounts_lack(const char *options, uint64_t flags)
+{
+    for (size_t i = 0; i < ARRAY_LEN(flag_names); i++)
+        if ((flags & flag_names[i].flag) && !has_option(options, flag_names[i].name))
+            return flag_names[i].name;
+    return NULL;
 }

@@ -1,6 +1,7 @@
 #include "box/orders.h"
 
 #include "base/error.h"
+#include "base/memory.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -87,8 +88,29 @@ static void copy_trees(struct shared *shared, struct trees *trees)
     }
 }
 
-int orders_write(struct orders *orders, const struct plan *plan, const char *state, const char *id,
-                 struct error *err)
+/* No step makes more than one mount. */
+static struct made *make_list(struct shared *shared, size_t steps)
+{
+    struct made *made = take(shared, sizeof *made + steps * sizeof *made->items);
+
+    if (made)
+        made->room = steps;
+    return made;
+}
+
+struct made *made_join(const struct made *one, const struct made *other)
+{
+    size_t count = one->count + other->count;
+    struct made *all = memory_zero(sizeof *all + count * sizeof *all->items);
+
+    all->count = all->room = count;
+    memcpy(all->items, one->items, one->count * sizeof *one->items);
+    memcpy(all->items + one->count, other->items, other->count * sizeof *other->items);
+    return all;
+}
+
+int orders_write(struct orders *orders, const struct plan *plan, const struct strings *joins, const char *state,
+                 const char *id, struct error *err)
 {
     struct shared *shared = (struct shared *)orders;
     struct plan *copied = &orders->plan;
@@ -97,11 +119,18 @@ int orders_write(struct orders *orders, const struct plan *plan, const char *sta
     copy_steps(shared, &copied->steps);
     copy_trees(shared, &copied->trees);
     copy_strings(shared, &copied->writable);
+    copy_strings(shared, &copied->stack);
+    copy_strings(shared, &copied->granted);
     copied->argv = copied->env = STRINGS_NONE;
     copied->cwd = copied->workspace = copied->hostname = NULL;
+    copied->limits.place = CGROUP_PLACE_NONE;
+    orders->joins = *joins;
+    copy_strings(shared, &orders->joins);
     copied->image_check = (struct image_check){ 0 };
     orders->state = copy_text(shared, state);
     orders->id = copy_text(shared, id);
+    orders->by_mounter = make_list(shared, plan->steps.len);
+    orders->by_clone = make_list(shared, plan->steps.len);
     if (shared->full)
         return error_set(err, ERROR_INVALID, "the plan is too large: too many paths are hidden or granted");
     return 0;

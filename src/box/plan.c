@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/hostname.h"
 #include "base/own.h"
 #include "base/text.h"
 #include "box/closed.h"
@@ -13,6 +14,7 @@
 #include "box/mounts.h"
 #include "box/workspace.h"
 #include "init/protocol.h"
+#include "limits/processes.h"
 #include "sys/sys.h"
 
 #include <fcntl.h>
@@ -55,6 +57,35 @@ static void plan_namespaces(struct plan *plan)
     add(plan, STEP_NAMESPACES, BY_KEEPER, "namespaces");
     add(plan, STEP_IDS, BY_KEEPER, "ids");
     plan->namespaces = plan_own_namespaces;
+}
+
+static int plan_limits(struct plan *plan, const struct spec *spec, struct error *err)
+{
+    const struct limit_means means = { .many_users = plan->start_flags & START_ROOT,
+                                       .blind = spec->limits[LIMIT_MEMORY].max && !processes_can_be_seen() };
+
+    if (limits_choose(spec, &means, &plan->limits, err) < 0)
+        return -1;
+    for (size_t i = 0; i < LIMIT_COUNT; i++) {
+        const struct limit_choice *choice = &plan->limits.items[i];
+        autotext struct text shown = TEXT_NONE;
+
+        if (!choice->max)
+            continue;
+        limit_show((enum limit_id)i, choice->max, &shown);
+        add_at(plan, STEP_LIMIT, "limits", text_string(&shown), limit_way_words(choice->way))->by = BY_KEEPER;
+    }
+    return 0;
+}
+
+/* PID 1 counts too where it is the same user. */
+uint64_t plan_process_rlimit(const struct plan *plan)
+{
+    const struct limit_choice *choice = &plan->limits.items[LIMIT_PROCESSES];
+
+    if (choice->way != WAY_RLIMIT && choice->way != WAY_PER_USER)
+        return 0;
+    return choice->max + (plan->ids.init == plan->ids.uid);
 }
 
 /* The owner's name for commits, and nothing else of their configuration: it may name helpers that
@@ -303,7 +334,11 @@ static void plan_dev(struct plan *plan)
         add_at(plan, STEP_LINK, "dev", links[i].name, links[i].to);
     add_at(plan, STEP_DEVPTS, "dev", "/dev/pts", "newinstance,ptmxmode=0666,mode=620,max=256")->flags =
         MS_NOSUID | MS_NOEXEC;
-    add_at(plan, STEP_TMPFS, "dev", "/dev/shm", "mode=1777")->flags = MS_NOSUID | MS_NODEV;
+
+    uint64_t memory = plan->limits.items[LIMIT_MEMORY].max;
+    autofree char *shm = memory ? text_format("mode=1777,size=%llu", (unsigned long long)memory) : NULL;
+
+    add_at(plan, STEP_TMPFS, "dev", "/dev/shm", shm ? shm : "mode=1777")->flags = MS_NOSUID | MS_NODEV;
 }
 
 /* What needs no root comes first: the mounter is making it meanwhile.  What is mounted then has
@@ -403,6 +438,21 @@ static uint32_t start_flags(const struct spec *spec, const struct host *host, co
     return flags;
 }
 
+/* Names are reached by addresses of their own, and ports 80 and 443 lead to the gateway anyhow. */
+static void plan_network(struct plan *plan, const struct spec *spec)
+{
+    for (size_t i = 0; i < spec->rules.len; i++) {
+        const struct rule *rule = &spec->rules.items[i];
+        struct hostname host;
+
+        if (rule->action == RULE_ALLOW && rule->port && !hostname_read(rule->host, strlen(rule->host), &host) &&
+            hostname_is_address(&host))
+            strings_take(&plan->granted, text_format("%s %u", host.text, rule->port));
+    }
+    if (spec->network == NETWORK_OPEN)
+        strings_add(&plan->granted, "*");
+}
+
 static void plan_command(struct plan *plan, const struct spec *spec, const struct host *host)
 {
     environment_build(spec, host, &plan->env);
@@ -450,6 +500,8 @@ int plan_build(const struct spec *spec, const struct host *host, const struct wo
         return -1;
     plan->start_flags = start_flags(spec, host, &plan->ids);
     plan_namespaces(plan);
+    if (plan_limits(plan, spec, err) < 0)
+        return -1;
     if (plan_image(plan, spec, host, err) < 0)
         return -1;
     move_trees(trees, &plan->trees);
@@ -460,6 +512,7 @@ int plan_build(const struct spec *spec, const struct host *host, const struct wo
     sort_trees(&plan->trees);
     plan->workspace = text_copy(workspace->root);
     plan->cwd = text_copy(workspace->cwd);
+    plan_network(plan, spec);
     plan_command(plan, spec, host);
     plan_trees(plan, host);
     plan_clone(plan);
@@ -502,10 +555,13 @@ void plan_free(struct plan *plan)
     free(plan->steps.items);
     trees_free(&plan->trees);
     strings_free(&plan->writable);
+    strings_free(&plan->granted);
+    strings_free(&plan->stack);
     strings_free(&plan->argv);
     strings_free(&plan->env);
     free(plan->cwd);
     free(plan->workspace);
     free(plan->hostname);
+    limits_free(&plan->limits);
     *plan = (struct plan){ 0 };
 }

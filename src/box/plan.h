@@ -7,6 +7,7 @@
 #include "base/array.h"
 #include "box/image_host.h"
 #include "box/tree.h"
+#include "limits/limits.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,6 +30,7 @@ enum actor { BY_KEEPER, BY_MOUNTER, BY_CLONE, BY_COMMAND };
 enum step_kind {
     STEP_NAMESPACES,
     STEP_IDS,
+    STEP_LIMIT,     /* target: what, source: how */
     STEP_ROOT,      /* the root file system: the image below a writable layer */
     STEP_TREE,      /* a host directory at target */
     STEP_FILE,      /* a single host file at target */
@@ -97,13 +99,17 @@ struct ids {
 struct plan {
     struct steps steps;
     struct trees trees;      /* trees.items[0] is the image's root */
+    struct strings granted;  /* "ADDRESS PORT" that lead to the gateway besides names; "*": all of them */
     struct strings writable; /* what Landlock lets the command write below */
+    struct strings stack;    /* frozen layers that the writable ones lie on, newest first (store/layers.h) */
+    bool resumed;            /* it was started before: what a first start puts into its layers is there */
     struct ids ids;
     struct strings argv, env;
     char *cwd;
     char *workspace;
     enum workspace_mode workspace_mode;
     char *hostname;
+    struct limits limits;
     int layers;           /* how many writable layers */
     uint64_t namespaces;  /* CLONE_NEW* */
     uint32_t start_flags; /* protocol.h */
@@ -118,6 +124,9 @@ struct plan {
 int plan_build(const struct spec *spec, const struct host *host, const struct workspace *workspace,
                struct trees *trees, struct plan *plan, struct error *err);
 void plan_free(struct plan *plan);
+
+/* The bound on processes that each user inside gets; 0: none, or another way keeps it. */
+uint64_t plan_process_rlimit(const struct plan *plan);
 
 /* Whether the host image is still right.  Must be asked before a command runs; if it is not,
  * plan_renew() takes a fresh one into the plan. */

@@ -15,6 +15,7 @@ static const struct {
                           "kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns)" },
     [STEP_IDS] = { "ids", "map user and group ids",
                    "permission to map ids (newuidmap and /etc/subuid for a range)" },
+    [STEP_LIMIT] = { "limit", "bound what it may use", "control groups" },
     [STEP_ROOT] = { "root", "lay a writable layer over the image",
                     "overlayfs, and a state directory whose file system can hold its upper layer "
                     "(not overlayfs, NFS or a read-only one; see COVE_HOME)" },

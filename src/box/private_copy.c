@@ -4,7 +4,6 @@
 #include "base/own.h"
 #include "base/text.h"
 #include "box/plan.h"
-#include "store/store.h"
 #include "sys/sys.h"
 
 #include <fcntl.h>
@@ -61,22 +60,51 @@ static int copy_tree(struct tree *tree, int parent, const char *name, const stru
     return 0;
 }
 
-int private_copy_take(struct plan *plan, const char *state, const struct sandbox_dir *dir,
-                      const struct copytree *how, struct strings *notes, struct error *err)
+/* The copy of the workspace, as far as `step` is about one. */
+static struct tree *tree_of(struct plan *plan, const struct step *step)
+{
+    struct tree *tree = &plan->trees.items[step->tree];
+
+    return step->layer < 0 || strcmp(tree->why, TREE_WHY_WORKSPACE) != 0 ? NULL : tree;
+}
+
+int private_copy_use(struct plan *plan, const struct private_place *place, struct error *err)
 {
     for (size_t i = 0; i < plan->steps.len; i++) {
-        struct step *step = &plan->steps.items[i];
-        struct tree *tree = &plan->trees.items[step->tree];
+        struct tree *tree = tree_of(plan, &plan->steps.items[i]);
+        struct stat status;
 
-        if (step->layer < 0 || strcmp(tree->why, TREE_WHY_WORKSPACE) != 0)
+        if (!tree)
             continue;
 
-        autofree char *name = text_format("b%d", step->layer);
+        autofree char *name = text_format("b%d", plan->steps.items[i].layer);
 
         remember_origin(tree);
         free(tree->source);
-        tree->source = text_format("%s/sandboxes/%s/%s", state, dir->id, name);
-        if (copy_tree(tree, dir->fd, name, how, notes, err) < 0)
+        tree->source = text_format("%s/%s", place->path, name);
+        if (fstatat(place->dir, name, &status, AT_SYMLINK_NOFOLLOW) < 0)
+            return error_sys(err, "look at the copy of %.200s", tree->origin);
+        tree->device = status.st_dev;
+        tree->inode = status.st_ino;
+    }
+    return 0;
+}
+
+int private_copy_take(struct plan *plan, const struct private_place *place, const struct copytree *how,
+                      struct strings *notes, struct error *err)
+{
+    for (size_t i = 0; i < plan->steps.len; i++) {
+        struct tree *tree = tree_of(plan, &plan->steps.items[i]);
+
+        if (!tree)
+            continue;
+
+        autofree char *name = text_format("b%d", plan->steps.items[i].layer);
+
+        remember_origin(tree);
+        free(tree->source);
+        tree->source = text_format("%s/%s", place->path, name);
+        if (copy_tree(tree, place->dir, name, how, notes, err) < 0)
             return -1;
     }
     return 0;

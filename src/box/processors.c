@@ -42,10 +42,24 @@ void processors_move_away(const struct processors *processors, pid_t pid)
     (void)sched_setaffinity(pid, sizeof others, &processors->allowed); /* if they are busy, it may come back */
 }
 
-int processors_take_all(const struct processors *processors, struct error *err)
+/* So many of those that are allowed, from where we are on. */
+static void choose(const struct processors *processors, unsigned most, cpu_set_t *out)
 {
-    if (CPU_COUNT(&processors->allowed) > 1 &&
-        sched_setaffinity(0, sizeof processors->allowed, &processors->allowed) < 0)
-        return error_sys(err, "take all processors again");
-    return 0;
+    unsigned begin = processors->here < 0 ? 0 : (unsigned)processors->here;
+
+    CPU_ZERO(out);
+    for (unsigned i = 0; i < CPU_SETSIZE && (unsigned)CPU_COUNT(out) < most; i++)
+        if (CPU_ISSET((begin + i) % CPU_SETSIZE, &processors->allowed))
+            CPU_SET((begin + i) % CPU_SETSIZE, out);
+}
+
+int processors_take(const struct processors *processors, unsigned most, struct error *err)
+{
+    cpu_set_t taken = processors->allowed;
+
+    if (CPU_COUNT(&taken) <= 1)
+        return 0;
+    if (most)
+        choose(processors, most, &taken);
+    return sched_setaffinity(0, sizeof taken, &taken) < 0 ? error_sys(err, "take processors again") : 0;
 }

@@ -21,5 +21,5 @@ void processors_stay(struct processors *processors);
 /* To begin with, anywhere but where we are. */
 void processors_move_away(const struct processors *processors, pid_t pid);
 
-/* All that were there at the beginning. */
-int processors_take_all(const struct processors *processors, struct error *err);
+/* All that were there at the beginning, or so many of them, from where we are on. */
+int processors_take(const struct processors *processors, unsigned most, struct error *err);

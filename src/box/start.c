@@ -4,15 +4,18 @@
 #include "base/memory.h"
 #include "base/own.h"
 #include "base/text.h"
+#include "box/beside.h"
 #include "box/box.h"
 #include "box/clone.h"
 #include "box/execute.h"
 #include "box/host.h"
 #include "box/idmap.h"
+#include "box/network.h"
 #include "box/orders.h"
 #include "box/processors.h"
 #include "init/protocol.h"
 #include "init/wire.h"
+#include "limits/manager.h"
 #include "sys/sys.h"
 
 #include <errno.h>
@@ -22,10 +25,13 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+enum { GROUP_PATIENCE_MS = 2000 };
 
 static int wake(const struct box *box, struct error *err)
 {
@@ -48,17 +54,11 @@ static int enter_mounts(int namespace, struct error *err)
     return 0;
 }
 
-struct mounter {
-    const struct box *box;
-    bool done;
-    struct error error;
-};
-
 /* Has the host's rights: enters the clone's mount namespace, and only that, and assembles the root
  * there. */
-static int mounter_work(struct mounter *mounter, struct error *err)
+static int mounter_work(void *argument, struct error *err)
 {
-    const struct box *box = mounter->box;
+    const struct box *box = argument;
     struct executor x = { .orders = box->orders, .plan = &box->orders->plan, .go = box->go };
     autofree char *mounts = text_format("/proc/%d/ns/mnt", box->pid);
     autofree char *users = text_format("/proc/%d/ns/user", box->pid);
@@ -73,31 +73,9 @@ static int mounter_work(struct mounter *mounter, struct error *err)
     return executor_mount(&x, err);
 }
 
-static int mounter_main(void *argument)
-{
-    struct mounter *mounter = argument;
-
-    mounter->done = mounter_work(mounter, &mounter->error) == 0;
-    return 0; /* its descriptors go with it */
-}
-
-/* The mounter shares our memory, and we sleep until it is over: nothing is copied for it, and its
- * result is simply there. */
 static int run_mounter(const struct box *box, struct error *err)
 {
-    enum { STACK = 256 << 10 };
-    struct mounter mounter = { .box = box };
-    autofree char *stack = memory_resize(NULL, STACK);
-    pid_t child;
-
-    error_set(&mounter.error, ERROR_SYSTEM, "the process that assembles the root died");
-    child = clone(mounter_main, stack + STACK, CLONE_VM | CLONE_VFORK | SIGCHLD, &mounter);
-    if (child < 0)
-        return error_sys(err, "fork the mounter");
-    while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
-        continue;
-    *err = mounter.error;
-    return mounter.done ? 0 : -1;
+    return beside_run(mounter_work, (void *)(uintptr_t)box, "the process that assembles the root", err);
 }
 
 static int clone_failed(struct error *err)
@@ -105,7 +83,7 @@ static int clone_failed(struct error *err)
     error_sys(err, "step 1, namespaces: clone into new namespaces");
     if (getenv("COVE_SANDBOX"))
         return error_hint(err, "this is a sandbox of Cove already, and none can be made inside another");
-    return error_hint(err, "this needs %s", step_needs(STEP_NAMESPACES));
+    return error_hint(err, "this needs %s (`cove doctor` tells more)", step_needs(STEP_NAMESPACES));
 }
 
 /* In the clone.  What it would keep of our ends would keep us from being missed. */
@@ -118,7 +96,7 @@ static _Noreturn void be_clone(const struct box *box, struct processors *process
     clone_main(&context);
 }
 
-int box_open(uint64_t namespaces, bool own_mounter, struct box *out, struct error *err)
+int box_open(uint64_t namespaces, bool own_mounter, int group, struct box *out, struct error *err)
 {
     struct processors processors;
     struct box box = BOX_NONE;
@@ -138,7 +116,7 @@ int box_open(uint64_t namespaces, bool own_mounter, struct box *out, struct erro
         return -1;
     }
     processors_read(&processors);
-    box.pid = sys_clone(namespaces & ~(uint64_t)CLONE_NEWNET, &box.pidfd); /* that one: network.c */
+    box.pid = sys_clone(namespaces & ~(uint64_t)CLONE_NEWNET, group, &box.pidfd); /* that one: network.c */
     if (box.pid == 0)
         be_clone(&box, &processors, its_init, its_go);
     if (box.pid < 0) {
@@ -151,10 +129,32 @@ int box_open(uint64_t namespaces, bool own_mounter, struct box *out, struct erro
     return 0;
 }
 
+int box_open_freezable(uint64_t namespaces, bool own_mounter, struct box *out, struct error *err)
+{
+    struct freezer freezer;
+
+    freezer_make(&freezer);
+
+    autoclose int group = freezer_open(&freezer);
+    int opened = box_open(namespaces, own_mounter, group, out, err);
+
+    if (opened == 0) {
+        out->freezer = freezer;
+        return 0;
+    }
+    freezer_remove(&freezer, 0);
+    freezer_free(&freezer);
+    return -1;
+}
+
 static void drop_orders(struct box *box)
 {
     orders_free(box->orders);
     box->orders = NULL;
+}
+
+static void drop_go(struct box *box)
+{
     if (box->go >= 0)
         close(steal_fd(&box->go));
 }
@@ -164,14 +164,22 @@ static int give_orders(const struct plan *plan, const struct host *host, const c
                        struct error *err)
 {
     const struct ids *ids = &plan->ids;
+    autostrings struct strings joins = STRINGS_NONE;
 
-    if (orders_write(box->orders, plan, host->state, id, err) < 0)
+    cgroup_joins(&box->cgroup, &joins);
+    freezer_joins(&box->freezer, &joins);
+    if (orders_write(box->orders, plan, &joins, host->state, id, err) < 0)
         return -1;
     if ((ids->shifted || ids->helpers) && idmap_write(ids, box->pid, err) < 0)
         return error_while(err, "map ids");
     if (wake(box, err) < 0)
         return -1;
-    return ids->shifted ? run_mounter(box, err) : 0;
+    if (ids->shifted)
+        return run_mounter(box, err);
+    /* The start waits for the mounter, and nobody for what we do next; alone it would not get a processor
+     * before us. */
+    (void)sched_yield();
+    return 0;
 }
 
 /* What went wrong here may be that the clone is gone; then that is seen within moments. */
@@ -182,29 +190,107 @@ static bool is_over(const struct box *box)
     return poll(&polled, 1, 100) > 0;
 }
 
+/* The clone that was made before there was a plan, if it will do, else another one. */
+static int take_clone(const struct plan *plan, const struct cgroup *cgroup, struct box *box, struct error *err)
+{
+    bool own_mounter = !plan->ids.shifted, inside = cgroup->kind == CGROUP_V2;
+    bool by_manager =
+        plan->limits.place.kind == CGROUP_MANAGER; /* who will move it, but nobody it has forked */
+    autoclose int group = inside ? cgroup_open(cgroup, err) : -1;
+
+    if (inside && group < 0)
+        return -1;
+    if (box->orders && (box->namespaces != plan->namespaces || box->own_mounter != own_mounter || inside ||
+                        (by_manager && box->freezer.dir)))
+        box_end(box);
+    if (box->orders)
+        return 0;
+    return plan->limits.freezable && !inside && !by_manager
+               ? box_open_freezable(plan->namespaces, own_mounter, box, err)
+               : box_open(plan->namespaces, own_mounter, group, box, err);
+}
+
+/* In a group with its limits before it does anything. */
+static int take_grouped_clone(const struct plan *plan, const char *id, struct box *box, struct error *err)
+{
+    struct cgroup cgroup = CGROUP_INIT;
+
+    if (cgroup_make(&plan->limits, id, &cgroup, err) < 0)
+        return -1;
+    if (take_clone(plan, &cgroup, box, err) < 0 ||
+        (plan->limits.place.kind == CGROUP_MANAGER &&
+         manager_scope(&plan->limits, id, box->pid, &cgroup, err) < 0)) {
+        box_end(box);
+        (void)cgroup_remove(&cgroup, GROUP_PATIENCE_MS);
+        cgroup_free(&cgroup);
+        return -1;
+    }
+    box->cgroup = cgroup;
+    if (cgroup.kind == CGROUP_V2 || cgroup.kind == CGROUP_MANAGER)
+        freezer_borrow(cgroup.dirs[0], &box->freezer);
+    return 0;
+}
+
 int box_start(const struct plan *plan, const struct host *host, const char *id, struct box *box,
               struct error *err)
 {
-    bool own_mounter = !plan->ids.shifted;
-
-    if (box->orders && (box->namespaces != plan->namespaces || box->own_mounter != own_mounter))
-        box_end(box);
-    if (!box->orders && box_open(plan->namespaces, own_mounter, box, err) < 0)
+    if (take_grouped_clone(plan, id, box, err) < 0)
         return -1;
 
     int result = give_orders(plan, host, id, box, err);
 
     if (result < 0 && is_over(box))
         result = 0; /* it has said why, over init_fd, and that is what counts */
-    drop_orders(box);
+    drop_go(box);
     if (result < 0)
         box_end(box);
     return result;
 }
 
+static bool may_differ(const struct plan *plan)
+{
+#ifdef COVE_UNSAFE
+    return plan->without && strstr(plan->without, "verify");
+#else
+    (void)plan;
+    return false;
+#endif
+}
+
+int box_verify(struct box *box, const struct message *mounted, int *fds, size_t count, struct error *err)
+{
+    const struct orders *orders = box->orders;
+
+    if (!orders)
+        return error_set(err, ERROR_REFUSED, "there is nothing to compare the mounts with");
+    if (count < 1)
+        return error_set(err, ERROR_REFUSED, "the sandbox did not send a list of its mounts");
+
+    autofree struct made *all = made_join(orders->by_mounter, orders->by_clone);
+
+    if (!may_differ(&orders->plan) && verify_mounts(all, steal_fd(&fds[0]), err) < 0)
+        return error_while(err, "%s", step_name(STEP_VERIFY));
+    if (network_unpack(&box->network, fds + 1, count - 1, err) < 0)
+        return -1;
+    box->network.lacking = mounted->error;
+    box->mounted = steal_ptr(&all);
+    drop_orders(box);
+    return 0;
+}
+
+void box_forget(struct box *box)
+{
+    network_close(&box->network);
+    cgroup_free(&box->cgroup);
+    freezer_free(&box->freezer);
+    free(box->mounted);
+    box->mounted = NULL;
+}
+
 void box_end(struct box *box)
 {
     drop_orders(box);
+    drop_go(box);
     if (box->pidfd >= 0) {
         sys_pidfd_kill(box->pidfd, SIGKILL);
         while (box->pid > 0 && waitpid(box->pid, NULL, 0) < 0 && errno == EINTR)
@@ -213,5 +299,8 @@ void box_end(struct box *box)
     }
     if (box->init_fd >= 0)
         close(box->init_fd);
+    (void)cgroup_remove(&box->cgroup, GROUP_PATIENCE_MS);
+    freezer_remove(&box->freezer, GROUP_PATIENCE_MS);
+    box_forget(box);
     *box = BOX_NONE;
 }

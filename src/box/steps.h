@@ -33,6 +33,12 @@ step_doer do_root, do_tree;
 /* The directory of the host, if it is still what was looked at. */
 int tree_open_source(const struct tree *tree, struct error *err);
 bool tree_needs_id_map(const struct executor *x, const struct step *step);
+/* Whether it makes an overlay with a writable layer. */
+bool step_is_writable(const struct plan *plan, const struct step *step);
+/* Whether its layer is among these: bit K stands for uK, 0 for all. */
+bool step_is_of(const struct step *step, uint64_t trees);
+/* Mounts the overlay of a step on `target`. */
+int overlay_mount(struct executor *x, const struct step *step, int target, struct error *err);
 /* A message to the clone. */
 int executor_tell(const struct executor *x, const int *fds, size_t count, struct error *err);
 
@@ -41,7 +47,6 @@ int executor_tell(const struct executor *x, const int *fds, size_t count, struct
 step_doer do_file, do_text, do_directory, do_link, do_mount, do_device, do_sysfs, do_mask, do_seal, do_readonly,
     do_protect, do_cover;
 
+/* The same as step->flags in the words of mount_setattr(2). */
+uint64_t step_attributes(const struct step *step);
 bool step_may_be_missing(const struct step *step);
-/* The path of a step beneath its tree, without a link on the way. */
-int step_open_below(const struct executor *x, const struct step *step);
-int step_expect_readonly(struct executor *x, const struct step *step);

@@ -35,7 +35,7 @@ static int copy_file(struct executor *x, int source, const struct step *step, st
     return 0;
 }
 
-static uint64_t mount_attributes(const struct step *step)
+uint64_t step_attributes(const struct step *step)
 {
     return (step->flags & MS_RDONLY ? MOUNT_ATTR_RDONLY : 0U) |
            (step->flags & MS_NOSUID ? MOUNT_ATTR_NOSUID : 0U) |
@@ -59,14 +59,14 @@ int do_seal(struct executor *x, const struct step *step, struct error *err)
     if (source < 0 || mount(sys_fd_path(source).text, sys_fd_path(source).text, NULL, MS_BIND, NULL) < 0)
         return error_sys(err, "bind %s", step->target);
     sealed = inside_open(x, step->target, 0);
-    if (sealed < 0 || sys_mount_attr(sealed, mount_attributes(step), 0, -1) < 0 ||
+    if (sealed < 0 || sys_mount_attr(sealed, step_attributes(step), 0, -1) < 0 ||
         mount_remember_id(x, sys_mount_id(sealed, ""), step->flags) < 0)
         return error_sys(err, "seal %s", step->target);
     return 0;
 }
 
 /* A copy, also where it is only read: a bind of the host's own inode could be locked and leased from
- * inside, and would show its path. */
+ * inside, and would show its path.  What commands may have written to is theirs from the first start on. */
 int do_file(struct executor *x, const struct step *step, struct error *err)
 {
     const struct tree *tree = &x->plan->trees.items[step->tree];
@@ -74,6 +74,8 @@ int do_file(struct executor *x, const struct step *step, struct error *err)
 
     if (source < 0)
         return -1;
+    if (tree->mode != TREE_RO && x->plan->resumed)
+        return 0;
     if (inside_make_file(x, step->target) < 0)
         return error_sys(err, "make %s", step->target);
     if (copy_file(x, source, step, err) < 0)
@@ -82,7 +84,7 @@ int do_file(struct executor *x, const struct step *step, struct error *err)
 }
 
 /* A path below a tree that is written through: itself, if it is a link. */
-int step_open_below(const struct executor *x, const struct step *step)
+static int open_below(const struct executor *x, const struct step *step)
 {
     const struct tree *tree = &x->plan->trees.items[step->tree];
     autoclose int top = inside_open(x, tree->target, O_DIRECTORY);
@@ -98,7 +100,7 @@ static int cover(struct executor *x, const struct step *step, int source, int ta
 {
     autoclose int copy = sys_open_tree(source, "", AT_EMPTY_PATH);
 
-    if (copy < 0 || sys_mount_attr(copy, mount_attributes(step), 0, -1) < 0 ||
+    if (copy < 0 || sys_mount_attr(copy, step_attributes(step), 0, -1) < 0 ||
         sys_move_mount(copy, target) < 0 || mount_remember_id(x, sys_mount_id(copy, ""), step->flags) < 0)
         return error_sys(err, "mount over %s", step->target);
     return 0;
@@ -106,7 +108,7 @@ static int cover(struct executor *x, const struct step *step, int source, int ta
 
 int do_protect(struct executor *x, const struct step *step, struct error *err)
 {
-    autoclose int target = step_open_below(x, step);
+    autoclose int target = open_below(x, step);
 
     if (target < 0)
         return step_may_be_missing(step) ? 0 : error_sys(err, "open %s", step->target);
@@ -116,7 +118,7 @@ int do_protect(struct executor *x, const struct step *step, struct error *err)
 /* An empty directory, or a device that this mount lets nobody open. */
 int do_cover(struct executor *x, const struct step *step, struct error *err)
 {
-    autoclose int target = step_open_below(x, step), null = -1;
+    autoclose int target = open_below(x, step), null = -1;
     struct stat status;
 
     if (target < 0)
@@ -131,6 +133,10 @@ int do_cover(struct executor *x, const struct step *step, struct error *err)
 int do_text(struct executor *x, const struct step *step, struct error *err)
 {
     const char *name;
+
+    if (x->plan->resumed)
+        return 0; /* since then it is the sandbox's own file */
+
     autoclose int parent = inside_parent(x, step->target, &name), file = -1;
 
     if (parent < 0 && step_may_be_missing(step))
@@ -204,7 +210,7 @@ static int bind_mount(struct executor *x, const struct step *step, int source)
     autoclose int copy = sys_open_tree(source, "", AT_EMPTY_PATH);
     autoclose int target = inside_directory(x, step->target, 0755);
 
-    if (copy < 0 || target < 0 || sys_mount_attr(copy, mount_attributes(step), 0, -1) < 0 ||
+    if (copy < 0 || target < 0 || sys_mount_attr(copy, step_attributes(step), 0, -1) < 0 ||
         sys_move_mount(copy, target) < 0)
         return -1;
     return mount_remember_id(x, sys_mount_id(copy, ""), step->flags);
@@ -282,14 +288,14 @@ int do_mask(struct executor *x, const struct step *step, struct error *err)
 }
 
 /* A mount that was remembered without it must be read-only from here on. */
-int step_expect_readonly(struct executor *x, const struct step *step)
+static int expect_readonly(struct executor *x, const struct step *step)
 {
     autoclose int target = inside_open(x, step->target, O_DIRECTORY);
     uint64_t id = target < 0 ? 0 : sys_mount_id(target, "");
 
-    for (size_t i = 0; id && i < x->mount_count; i += 2)
-        if (x->mounts[i] == id) {
-            x->mounts[i + 1] = step->flags;
+    for (size_t i = 0; id && i < x->made->count; i++)
+        if (x->made->items[i].id == id) {
+            x->made->items[i].flags = step->flags;
             return 0;
         }
     errno = ENOENT;
@@ -300,7 +306,7 @@ int do_readonly(struct executor *x, const struct step *step, struct error *err)
 {
     autoclose int target = inside_open(x, step->target, O_DIRECTORY);
 
-    if (target < 0 || sys_mount_attr(target, MOUNT_ATTR_RDONLY, 0, -1) < 0 || step_expect_readonly(x, step) < 0)
+    if (target < 0 || sys_mount_attr(target, MOUNT_ATTR_RDONLY, 0, -1) < 0 || expect_readonly(x, step) < 0)
         return error_sys(err, "make %s read-only", step->target);
     return 0;
 }

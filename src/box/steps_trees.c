@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "box/mounts.h"
 #include "init/wire.h"
+#include "store/stack.h"
 #include "sys/sys.h"
 
 #include <errno.h>
@@ -52,11 +53,19 @@ int tree_open_source(const struct tree *tree, struct error *err)
         tree, sys_openat2(AT_FDCWD, tree->source, O_PATH, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS), err);
 }
 
-/* Over the path of a private copy, which is in the sandbox's directory, the new root may lie by now. */
+/* Over the path of a private copy in the sandbox's own directory the new root may lie by now; one that is a
+ * layer lies beside it. */
 static int open_private_copy(const struct executor *x, const struct tree *tree, struct error *err)
 {
-    return check_source(
-        tree, openat(x->layers, strrchr(tree->source, '/') + 1, O_PATH | O_NOFOLLOW | O_CLOEXEC), err);
+    autofree char *all = text_format("%s/layers", x->orders->state);
+    autoclose int layers = -1;
+
+    if (!path_within(tree->source, all))
+        return check_source(
+            tree, openat(x->layers, strrchr(tree->source, '/') + 1, O_PATH | O_NOFOLLOW | O_CLOEXEC), err);
+    layers = open(all, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return check_source(tree, sys_open_beneath(layers, tree->source + strlen(all) + 1, O_PATH | O_DIRECTORY),
+                        err);
 }
 
 /* Maps the ids of a detached copy of a mount. */
@@ -66,8 +75,8 @@ static int map_ids(const struct executor *x, int copy, uint64_t attributes, cons
     if (sys_mount_attr(copy, attributes | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, 0, x->userns) == 0)
         return 0;
     error_sys(err, "map the ids of %s", shown);
-    return error_hint(
-        err, "its file system must support id-mapped mounts (ext4, xfs, btrfs do; overlayfs does not)");
+    return error_hint(err, "its file system must support id-mapped mounts (ext4, xfs, btrfs do, tmpfs since "
+                           "Linux 6.3; overlayfs does not)");
 }
 
 /* Attaches a detached copy in the stage, because an overlay only takes lower directories of its
@@ -86,6 +95,17 @@ static int attach(const struct executor *x, int copy, char letter, size_t number
 
     int fd = openat(x->stage, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
     return fd < 0 ? error_sys(err, "open a tree again") : fd;
+}
+
+bool step_is_writable(const struct plan *plan, const struct step *step)
+{
+    return (step->kind == STEP_ROOT || step->kind == STEP_TREE) && step->layer >= 0 &&
+           plan->trees.items[step->tree].mode == TREE_COW;
+}
+
+bool step_is_of(const struct step *step, uint64_t trees)
+{
+    return !trees || (step->layer >= 0 && step->layer < STACK_TREES_MAX && trees >> step->layer & 1);
 }
 
 /* System trees that are only read need no id map: everybody may read what is world-readable, and
@@ -108,15 +128,18 @@ static int open_lower(const struct executor *x, const struct step *step, struct 
     return tree->origin ? open_private_copy(x, tree, err) : tree_open_source(tree, err);
 }
 
-/* Opens directory `letter`N below sandboxes/<id>, making it first. */
+/* Opens directory `letter`N below sandboxes/<id>, making it first.  One of an earlier start may by now belong
+ * to somebody else inside. */
 static int open_layer(const struct executor *x, char letter, int number, struct error *err)
 {
     char name[16];
 
     snprintf(name, sizeof name, "%c%d", letter, number);
-    if (mkdirat(x->layers, name, 0755) < 0 && errno != EEXIST)
+    bool made = mkdirat(x->layers, name, 0755) == 0;
+
+    if (!made && errno != EEXIST)
         return error_sys(err, "make the layer %s", name);
-    if (inside_own(x, x->layers, name) < 0)
+    if ((made || !x->plan->resumed) && inside_own(x, x->layers, name) < 0)
         return error_sys(err, "own the layer %s", name);
 
     int fd = openat(x->layers, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -130,7 +153,6 @@ static int add_whiteout(const struct executor *x, int layer, int source, const c
     autofree char *part = text_copy(path);
     struct stat status;
 
-    (void)x;
     for (char *slash = strchr(part, '/'); slash; *slash = '/', slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         if (fstatat(source, part, &status, AT_SYMLINK_NOFOLLOW) < 0)
@@ -142,7 +164,9 @@ static int add_whiteout(const struct executor *x, int layer, int source, const c
         if (utimensat(layer, part, (struct timespec[]){ status.st_atim, status.st_mtim }, 0) < 0)
             return -1;
     }
-    return mknodat(layer, part, S_IFCHR, makedev(0, 0));
+    if (mknodat(layer, part, S_IFCHR, makedev(0, 0)) == 0)
+        return 0;
+    return errno == EEXIST && x->plan->resumed ? 0 : -1; /* it is from before */
 }
 
 static int open_mask_layer(const struct executor *x, const struct step *step, struct error *err)
@@ -250,31 +274,106 @@ static void lay_workspace(const struct executor *x, int upper, int lower)
     }
 }
 
-static int mount_overlay(struct executor *x, const struct step *step, int target, struct error *err)
+/* Handles on the frozen layers of one tree, newest first.  They are closed when the overlay is there. */
+struct frozen {
+    int fds[LAYERS_DEPTH_MAX];
+    size_t count;
+};
+
+#define autofrozen __attribute__((cleanup(frozen_close)))
+
+static void frozen_close(struct frozen *frozen)
+{
+    while (frozen->count)
+        close(frozen->fds[--frozen->count]);
+}
+
+/* Of another range its files would be nobody's inside. */
+static int check_ids(const struct executor *x, int fd, const char *lid, struct error *err)
+{
+    struct stat status;
+
+    if (x->userns < 0)
+        return 0;
+    if (fstat(fd, &status) < 0)
+        return error_sys(err, "look at the layer %s", lid);
+    if (status.st_uid - x->plan->ids.base >= ID_RANGE)
+        return error_set(err, ERROR_REFUSED, "the layer %s is of a sandbox with other ids", lid);
+    return 0;
+}
+
+/* They were written by commands, or by us for the user inside: their ids are those of the machine already, and
+ * need no map.  A layer of a time when the sandbox had no such tree is passed over. */
+static int open_frozen(const struct executor *x, const struct step *step, struct frozen *out, struct error *err)
+{
+    const struct strings *stack = &x->plan->stack;
+    autofree char *path = text_format("%s/layers", x->orders->state);
+    autoclose int layers = stack->len && step->layer >= 0 ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+
+    if (!stack->len || step->layer < 0)
+        return 0;
+    if (layers < 0 || stack->len > LAYERS_DEPTH_MAX)
+        return error_sys(err, "open the %zu layers of the sandbox", stack->len);
+    for (size_t i = 0; i < stack->len; i++) {
+        autofree char *name = text_format("%s/u%d", stack->items[i], step->layer);
+        int fd = sys_open_beneath(layers, name, O_PATH | O_DIRECTORY);
+
+        if (fd >= 0) {
+            out->fds[out->count++] = fd;
+            if (check_ids(x, fd, stack->items[i], err) < 0)
+                return -1;
+        } else if (errno != ENOENT || faccessat(layers, stack->items[i], F_OK, AT_SYMLINK_NOFOLLOW) < 0) {
+            return error_sys(err, "open the layer %s", stack->items[i]);
+        }
+    }
+    return 0;
+}
+
+static int open_mask(struct executor *x, const struct step *step, int *mask, struct error *err)
+{
+    const struct tree *tree = &x->plan->trees.items[step->tree];
+
+    if (!tree->hide.len || tree->origin)
+        return 0;
+    *mask = open_mask_layer(x, step, err);
+    if (*mask < 0)
+        return -1;
+    return tree_needs_id_map(x, step) ? map_mask(x, mask, step->tree, err) : 0;
+}
+
+/* What is hidden is hidden of the host's tree: a file that a command has made under such a name is its own, and
+ * stays seen when its layer is frozen. */
+static int add_lowers(struct executor *x, const struct step *step, int source, struct text *options,
+                      struct frozen *frozen, int *mask, struct error *err)
+{
+    if (open_frozen(x, step, frozen, err) < 0 || open_mask(x, step, mask, err) < 0)
+        return -1;
+    text_addf(options, "%slowerdir=", x->userns < 0 ? "userxattr," : "");
+    for (size_t i = 0; i < frozen->count; i++)
+        text_addf(options, "%s:", sys_fd_path(frozen->fds[i]).text);
+    if (*mask >= 0)
+        text_addf(options, "%s:", sys_fd_path(*mask).text);
+    text_add(options, sys_fd_path(source).text);
+    return 0;
+}
+
+int overlay_mount(struct executor *x, const struct step *step, int target, struct error *err)
 {
     const struct tree *tree = &x->plan->trees.items[step->tree];
     autoclose int source = open_lower(x, step, err), mask = -1, upper = -1, work = -1;
+    autofrozen struct frozen frozen = { .count = 0 };
     autotext struct text options = TEXT_NONE;
 
-    if (source < 0)
+    if (source < 0 || add_lowers(x, step, source, &options, &frozen, &mask, err) < 0)
         return -1;
-    if (tree->hide.len && !tree->origin && (mask = open_mask_layer(x, step, err)) < 0)
-        return -1;
-    if (mask >= 0 && tree_needs_id_map(x, step) && map_mask(x, &mask, step->tree, err) < 0)
-        return -1;
-
-    text_addf(&options, "%slowerdir=", x->userns < 0 ? "userxattr," : "");
-    if (mask >= 0)
-        text_addf(&options, "%s:", sys_fd_path(mask).text);
-    text_add(&options, sys_fd_path(source).text);
-    if (step->layer < 0) { /* read-only: an overlay of two lower directories, never a bind */
+    if (step->layer < 0 || x->look_only) { /* read-only: an overlay of lower directories, never a bind */
         text_addf(&options, ":%s", sys_fd_path(x->empty).text);
     } else {
         upper = open_layer(x, 'u', step->layer, err);
         work = upper < 0 ? -1 : open_layer(x, 'w', step->layer, err);
         if (work < 0)
             return -1;
-        if (step->kind == STEP_ROOT)
+        if (step->kind == STEP_ROOT && !x->plan->resumed)
             lay_workspace(x, upper, source);
         overlay_options(x, tree, &options, upper, work);
     }
@@ -309,7 +408,7 @@ int do_root(struct executor *x, const struct step *step, struct error *err)
     target = openat(above, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (target < 0)
         return error_sys(err, "open the place for the root");
-    if (mount_overlay(x, step, target, err) < 0)
+    if (overlay_mount(x, step, target, err) < 0)
         return -1;
     x->root = openat(above, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (x->root < 0 || mount_remember(x, "/", step->flags) < 0)
@@ -342,7 +441,7 @@ int do_tree(struct executor *x, const struct step *step, struct error *err)
 
     if (target < 0)
         return error_sys(err, "open %s to mount on", step->target);
-    if ((tree->mode == TREE_RW ? mount_through : mount_overlay)(x, step, target, err) < 0)
+    if ((tree->mode == TREE_RW ? mount_through : overlay_mount)(x, step, target, err) < 0)
         return -1;
     return mount_remember(x, step->target, step->flags) < 0 ? error_sys(err, "look at %s", step->target) : 0;
 }
@@ -354,7 +453,8 @@ int executor_prepare(struct executor *x, struct error *err)
         const struct step *step = &x->plan->steps.items[i];
         const struct tree *tree = &x->plan->trees.items[step->tree];
 
-        if ((step->kind != STEP_ROOT && step->kind != STEP_TREE) || !tree_needs_id_map(x, step))
+        if ((step->kind != STEP_ROOT && step->kind != STEP_TREE) || !tree_needs_id_map(x, step) ||
+            (x->overlays_only && !(step_is_writable(x->plan, step) && step_is_of(step, x->trees))))
             continue;
         autoclose int source = tree_open_source(tree, err);
         if (source < 0)

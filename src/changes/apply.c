@@ -121,8 +121,6 @@ static int refuse(struct task *task)
             return place_refuse(task, reasons[i].why);
     if (change->count > 0)
         return place_refuse(task, "too many files below it went; remove the directory yourself");
-    if (change->kind == CHANGE_RENAMED && change->new.type == SIDE_DIRECTORY)
-        return place_refuse(task, "what is in a renamed directory was not looked at; rename it yourself");
     if (change->kind != CHANGE_REMOVED && leftover_is(task->name))
         return place_refuse(task, "files with such names are made by cove apply, for a moment");
     if (leads_out(task))
@@ -161,6 +159,12 @@ static int check(struct task *task)
     return 0;
 }
 
+/* Inside it lost its other names when its mode changed, and they kept theirs. */
+static bool has_other_names(const struct task *task)
+{
+    return S_ISREG(task->seen.st_mode) && task->seen.st_nlink > 1;
+}
+
 static int carry_out(struct task *task)
 {
     if (!place_copies(task->change) && place_ask(task, -1, -1) < 0)
@@ -169,7 +173,7 @@ static int carry_out(struct task *task)
     case CHANGE_REMOVED:
         return place_take_away(task);
     case CHANGE_MODE:
-        return place_mode(task, true);
+        return has_other_names(task) ? place_put(task) : place_mode(task, true);
     case CHANGE_RENAMED:
     case CHANGE_ADDED:
     case CHANGE_CHANGED:

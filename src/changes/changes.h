@@ -23,7 +23,7 @@ enum change_kind {
     CHANGE_CHANGED, /* other content or link target, maybe another mode */
     CHANGE_MODE,    /* only another mode */
     CHANGE_RETYPED, /* a file became a link, a directory a file, ... */
-    CHANGE_RENAMED, /* `from` tells what it was; a file with the same bytes, or a directory */
+    CHANGE_RENAMED, /* only then `from` tells what it was; a file with the same bytes */
 };
 
 enum side_type {
@@ -37,10 +37,11 @@ enum side_type {
 /* One of the two states of a path. */
 struct side {
     enum side_type type;
-    mode_t mode;   /* & 07777 */
-    uid_t uid;     /* as the sandbox sees it; (uid_t)-1: not one of its own */
-    gid_t gid;     /* likewise */
-    uint64_t size; /* bytes of a file, else 0 */
+    mode_t mode;     /* & 07777 */
+    uid_t uid;       /* as the sandbox sees it; (uid_t)-1: not one of its own */
+    gid_t gid;       /* likewise */
+    uint64_t size;   /* bytes of a file, else 0 */
+    uint64_t stored; /* what of it takes room on the disk: a hole does not */
     struct timespec mtime;
     char *target; /* of a link, else NULL */
 };
@@ -122,6 +123,19 @@ struct changes_source {
     /* Also what the base has by now just as the sandbox made it, if it got it since: as added, or, if the
      * kernel noted that it is a copy, as changed. */
     bool home;
+
+    /* The upper consists of hard links to layers that lay on each other: how many names a file has says
+     * nothing, nor that it is a copy, which may be one of a layer below.  `line` names those layers, newest
+     * first, below `line_at`; without, of what the owner has removed and the sandbox changed it cannot be told
+     * that it was there. */
+    bool linked;
+    const struct strings *line;
+    int line_at;
+
+    /* Not NULL: upper and base are both whole trees without marks, which differ at most by names that one of
+     * these directories has at the same path; they are layers, and their marks count. */
+    const int *touched;
+    size_t touched_count;
 
     /* Inside, an id is less by this than in the upper.  Those of the base are the same. */
     uid_t shift;

@@ -53,7 +53,7 @@ int digest_file(int fd, struct digest *out)
     struct sha256 *sha256 = sha256_new();
 
     add_number(sha256, (uint64_t)status.st_size);
-    for (off_t at = 0; at < status.st_size; at += BLOCK) {
+    for (off_t at = 0; at < status.st_size;) {
         at = content_data(fd, at, status.st_size) / BLOCK * BLOCK;
 
         size_t len = status.st_size - at < BLOCK ? (size_t)(status.st_size - at) : BLOCK;
@@ -65,8 +65,32 @@ int digest_file(int fd, struct digest *out)
             return -1; /* or shorter than its status said: somebody is just writing it */
         }
         add_block(sha256, (uint64_t)at, block, len);
+        at += (off_t)len; /* not beyond the end: a file can be as large as an off_t */
     }
     sha256_end(sha256, out->bytes);
+    return 0;
+}
+
+int digest_plain(int dir, const char *path, uint64_t most, char out[SHA256_TEXT], uint64_t *bytes)
+{
+    autofree char *block = memory_zero(BLOCK);
+    autoclose int fd = scan_open_file(dir, path);
+    unsigned char hash[SHA256_BYTES];
+    struct stat status;
+    ssize_t got = 0;
+
+    if (fd < 0 || fstat(fd, &status) < 0 || (uint64_t)status.st_size > most)
+        return -1;
+
+    struct sha256 *sha256 = sha256_new();
+
+    for (off_t at = 0; (uint64_t)at <= most && (got = content_read(fd, at, block, BLOCK)) > 0; at += got)
+        sha256_add(sha256, block, (size_t)got);
+    sha256_end(sha256, hash);
+    if (got != 0)
+        return -1;
+    sha256_text(hash, out);
+    *bytes = (uint64_t)status.st_size;
     return 0;
 }
 

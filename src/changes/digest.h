@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct changes;
 
@@ -18,6 +19,10 @@ struct digest {
 /* Both say the same of the same bytes.  Parts that are zero cost nothing where the file has a hole. */
 void digest_bytes(const char *bytes, size_t len, struct digest *out);
 int digest_file(int fd, struct digest *out);
+
+/* SHA-256 of the bytes alone, as sha256sum prints it, of a regular file that has at most so many; -1: anything
+ * else.  `bytes` is how many they are. */
+int digest_plain(int dir, const char *path, uint64_t most, char out[SHA256_TEXT], uint64_t *bytes);
 
 bool digest_equal(const struct digest *a, const struct digest *b);
 

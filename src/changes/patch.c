@@ -156,7 +156,7 @@ static void add_head(const struct change *change, struct text *out)
     else if (git_mode(&change->old) != git_mode(&change->new))
         text_addf(out, "old mode %06o\nnew mode %06o\n", git_mode(&change->old), git_mode(&change->new));
     if (strcmp(before, after) != 0) {
-        text_add(out, change->kind == CHANGE_RENAMED ? "similarity index 100%\n" : "");
+        text_add(out, "similarity index 100%\n");
         add_line(out, "rename from ", "", before);
         add_line(out, "rename to ", "", after);
     }
@@ -287,17 +287,13 @@ static void add_remark(const struct change *change, struct text *out)
 {
     static const char *const kinds[] = {
         [CHANGE_REMOVED] = "removed",    [CHANGE_ADDED] = "new",   [CHANGE_CHANGED] = "changed",
-        [CHANGE_MODE] = "other mode of", [CHANGE_RETYPED] = "now", [CHANGE_RENAMED] = "renamed"
+        [CHANGE_MODE] = "other mode of", [CHANGE_RETYPED] = "now",
     };
     const struct side *side = change->kind == CHANGE_REMOVED ? &change->old : &change->new;
 
     text_addf(out, "# %s %s ", kinds[change->kind],
               side->type == SIDE_DIRECTORY ? "directory" : "special file");
     add_name(out, "", change->path);
-    if (change->from && change->kind == CHANGE_RENAMED) {
-        text_add(out, " from ");
-        add_name(out, "", change->from);
-    }
     if (change->count)
         text_addf(out, " with %llu entries", (unsigned long long)change->count);
     text_addf(out, " (%04o)\n", (unsigned)side->mode);
@@ -314,7 +310,6 @@ static void add_retyped(const struct patch_source *source, const struct change *
     gone.new = (struct side){ 0 };
     came.kind = CHANGE_ADDED;
     came.old = (struct side){ 0 };
-    came.from = NULL;
     add_one(source, &gone, out);
     add_one(source, &came, out);
 }

@@ -46,16 +46,9 @@ static bool is_taken(const struct tree_walk *walk, const char *path)
 
 static void take(struct tree_walk *walk, const char *path, int dir, const char *name, const struct stat *status)
 {
-    const struct change *change = walk->change;
-    const char *from = change->from ? change->from : change->path;
-    struct change implied = { .kind = change->kind, .from = (char *)(uintptr_t)path };
-    autofree char *to =
-        change->kind == CHANGE_RENAMED ? scan_join(change->path, path + strlen(from) + 1) : text_copy(path);
+    struct change implied = { .kind = CHANGE_REMOVED, .path = (char *)(uintptr_t)path };
 
-    implied.path = to;
     scan_fill(&implied.old, status, dir, name, 0);
-    if (change->kind == CHANGE_RENAMED)
-        implied.new = implied.old;
     walk->visit(walk->owner, &implied);
     free(implied.old.target);
 }
@@ -84,10 +77,7 @@ static void look_into(struct tree_walk *walk, const char *directory)
 
 static bool is_of_interest(const struct change *change)
 {
-    if (change->old.type != SIDE_DIRECTORY)
-        return false;
-    return (change->kind == CHANGE_RENAMED && change->new.type == SIDE_DIRECTORY) ||
-           (change->kind == CHANGE_REMOVED && change->count > 0 && change->new.type == SIDE_NONE);
+    return change->kind == CHANGE_REMOVED && change->old.type == SIDE_DIRECTORY && change->count > 0;
 }
 
 bool patchtree_walk(int base, const struct changes *changes, const struct change *change,
@@ -100,7 +90,7 @@ bool patchtree_walk(int base, const struct changes *changes, const struct change
     if (!is_of_interest(change))
         return true;
     find_taken(&walk);
-    strings_add(&walk.left, change->from ? change->from : change->path);
+    strings_add(&walk.left, change->path);
     while (walk.left.len && walk.seen < LISTED_MAX) {
         autofree char *directory = walk.left.items[--walk.left.len];
 

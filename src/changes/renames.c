@@ -188,7 +188,7 @@ void orphans_flag(struct scan *scan)
         const struct orphan *orphan = &scan->orphans.items[i];
         struct change *change = &scan->out->items[orphan->change];
 
-        if (change->kind == CHANGE_ADDED &&
+        if (change->kind == CHANGE_ADDED && !(change->flags & FLAG_HARDLINK) &&
             !(there.len && bsearch(&orphan->origin, there.items, there.len, sizeof *there.items, by_origin)))
             change->flags |= FLAG_BASE_CHANGED;
     }

@@ -103,7 +103,7 @@ void review_judge(const struct patch_source *source, const struct change *change
             input.old = side_of(&change->old, &old);
         input.new = side_of(&change->new, &new);
         classify(&input, out);
-        if (change->kind == CHANGE_RENAMED && change->from)
+        if (change->from)
             judge_old_place(change, &old, out);
         if (out->class == CLASSIFY_ORDINARY)
             break;

@@ -179,6 +179,7 @@ void scan_fill(struct side *side, const struct stat *status, int dir, const char
         .uid = status->st_uid >= shift ? status->st_uid - shift : (uid_t)-1,
         .gid = status->st_gid >= shift ? status->st_gid - shift : (gid_t)-1,
         .size = S_ISREG(status->st_mode) ? (uint64_t)status->st_size : 0,
+        .stored = S_ISREG(status->st_mode) ? (uint64_t)status->st_blocks * 512 : 0,
         .mtime = status->st_mtim,
         .target = S_ISLNK(status->st_mode) ? read_link(dir, name) : NULL,
     };
@@ -221,6 +222,7 @@ static void free_scan(struct scan *scan)
         job_free(&scan->jobs.items[i]);
     free(scan->jobs.items);
     free(scan->orphans.items);
+    free(scan->links.items);
     free((void *)scan->hidden.items);
     free(scan->buffer);
 }
@@ -262,6 +264,7 @@ static int run(struct scan *scan)
     prepare(scan);
     if (walk_changes(scan) < 0)
         return -1;
+    links_flag(scan);
     renames_pair(scan);
     orphans_flag(scan);
     put_in_order(scan->out);

@@ -66,6 +66,13 @@ struct orphan {
     struct origin origin; /* empty: unknown */
 };
 
+/* A file of an upper of hard links that has more names, here or elsewhere. */
+struct link {
+    dev_t device;
+    ino_t inode;
+    ssize_t change; /* or NO_CHANGE */
+};
+
 struct scan {
     const struct changes_source *source;
     struct changes *out;
@@ -75,6 +82,10 @@ struct scan {
         struct orphan *items;
         size_t len, cap;
     } orphans;
+    struct {
+        struct link *items;
+        size_t len, cap;
+    } links;
     struct {
         const char **items; /* sorted; the strings are the source's */
         size_t len, cap;
@@ -123,6 +134,11 @@ int walk_changes(struct scan *scan);
 /* The same for one path; `how` is of enum changes_how. */
 int walk_at(struct scan *scan, const char *path, unsigned how);
 
+/* Where both sides are whole trees: the names of a directory that may differ.  If all of them may, `job`
+ * becomes opaque, and they are those of `upper`, as always where the base shows nothing.  -1 and errno as
+ * scan_list(). */
+int touched_list(const struct scan *scan, struct job *job, int upper, size_t most, struct entries *out);
+
 /* Lists what the base has below `path` as removed; what `stays` names is passed over at the first level.
  * `top` is the change that gets the count if there is too much; NO_CHANGE: one is made for `path`, which is
  * then a directory that is still there. */
@@ -145,6 +161,14 @@ ssize_t content_read(int fd, off_t at, char *into, size_t len);
 
 /* All of a regular file that has at most `most` bytes; false: anything else. */
 bool content_text(int dir, const char *path, size_t most, struct text *out);
+
+/* Of an upper of hard links: whether what is at `path` was a copy of the base when a layer first had it, and of
+ * which file, as far as that is known. */
+bool firstcopy_find(const struct scan *scan, const char *path, struct origin *origin);
+
+/* Notes a file of such an upper, with its change; flags those that have several names in it. */
+void links_note(struct scan *scan, const struct stat *status, ssize_t change);
+void links_flag(struct scan *scan);
 
 /* Flags new names of a directory that some would take for another one in it. */
 void twins_flag(struct scan *scan, const struct job *job, int base, const struct entries *entries);

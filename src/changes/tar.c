@@ -89,7 +89,9 @@ static void add_extended(struct text *out, const struct text *records)
 
 void tar_add_header(const struct tar_member *member, struct text *out)
 {
-    static const char types[] = { [TAR_FILE] = '0', [TAR_DIRECTORY] = '5', [TAR_LINK] = '2' };
+    static const char types[] = {
+        [TAR_FILE] = '0', [TAR_DIRECTORY] = '5', [TAR_LINK] = '2', [TAR_HARD_LINK] = '1'
+    };
     autotext struct text records = TEXT_NONE, path = TEXT_NONE, size = TEXT_NONE;
     uint64_t mtime = member->mtime < 0 ? 0 : (uint64_t)member->mtime;
     struct header header;

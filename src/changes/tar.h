@@ -9,7 +9,7 @@ struct text;
 
 /* Members of a tar archive in the pax form (POSIX.1-2001), always the same bytes for the same member: owner
  * and group are 0, times are whole seconds from 1970 on. */
-enum tar_type { TAR_FILE, TAR_DIRECTORY, TAR_LINK };
+enum tar_type { TAR_FILE, TAR_DIRECTORY, TAR_LINK, TAR_HARD_LINK };
 
 struct tar_member {
     const char *path; /* relative, any bytes */
@@ -17,7 +17,7 @@ struct tar_member {
     mode_t mode;   /* & 0777 counts */
     uint64_t size; /* of a file */
     time_t mtime;
-    const char *target; /* of a link */
+    const char *target; /* of a link; of a hard link the path of an earlier member */
 };
 
 enum { TAR_BLOCK = 512 };

@@ -27,13 +27,21 @@ struct visit {
 
 static int visit_all(struct visit *visit);
 
-static int one_directory(struct scan *scan, const struct job *job)
+static int list_upper(const struct scan *scan, struct job *job, int upper, struct entries *out)
+{
+    size_t most = ENTRIES_MAX - scan->entries;
+
+    return scan->source->touched ? touched_list(scan, job, upper, most, out)
+                                 : scan_list(upper, most, NULL, out);
+}
+
+static int one_directory(struct scan *scan, struct job *job)
 {
     autoclose int upper = scan_open(scan->source->upper, job->path, O_PATH | O_DIRECTORY);
     autoentries struct entries entries = { 0 };
     struct visit visit = { .scan = scan, .job = job, .upper = upper, .base = -1, .entries = &entries };
 
-    if (upper < 0 || scan_list(upper, ENTRIES_MAX - scan->entries, NULL, &entries) < 0) {
+    if (upper < 0 || list_upper(scan, job, upper, &entries) < 0) {
         if (errno == E2BIG)
             return error_set(scan->err, ERROR_UNSUPPORTED, "the sandbox made more than %d files", ENTRIES_MAX);
         if (!*job->path)
@@ -205,7 +213,7 @@ static struct change *record(struct visit *visit, struct entry *entry, enum chan
         scan_fill(&change->old, old, visit->base, entry->name, 0);
     if (new)
         change->flags |= flags_of_new(scan, path, entry->name, change);
-    if (new &&S_ISREG(new->st_mode) && new->st_nlink > 1)
+    if (new &&S_ISREG(new->st_mode) && new->st_nlink > 1 && !scan->source->linked)
         change->flags |= FLAG_HARDLINK;
     /* A directory's time changes with its entries, which speak for themselves. */
     if (old && (!S_ISDIR(old->st_mode) || kind == CHANGE_MODE) && scan_is_later(scan, old))
@@ -247,15 +255,27 @@ static bool may_have_lost(const struct visit *visit)
     return job->change != NO_CHANGE && (visit->scan->out->items[job->change].flags & FLAG_BASE_CHANGED);
 }
 
+/* Of something of the base. */
+static bool is_copy(const struct visit *visit, const char *name, struct origin *origin)
+{
+    enum changes_marks marks = visit->scan->source->marks;
+    autofree char *path = scan_join(visit->job->path, name);
+
+    if (visit->scan->source->linked)
+        return firstcopy_find(visit->scan, path, origin);
+    if (!mark_has_origin(marks, visit->upper, name))
+        return false;
+    (void)mark_origin(marks, visit->upper, name, origin);
+    return true;
+}
+
 /* In a user namespace the kernel notes only that a file is a copy, not of which one. */
 static void note_origin(struct visit *visit, const struct entry *entry)
 {
-    enum changes_marks marks = visit->scan->source->marks;
     struct orphan orphan = { .change = (size_t)entry->change };
 
-    if (!may_have_lost(visit) || !mark_has_origin(marks, visit->upper, entry->name))
+    if (!may_have_lost(visit) || !is_copy(visit, entry->name, &orphan.origin))
         return;
-    (void)mark_origin(marks, visit->upper, entry->name, &orphan.origin);
     *array_add(&visit->scan->orphans) = orphan;
 }
 
@@ -285,11 +305,13 @@ static void visit_file(struct visit *visit, struct entry *entry, const struct st
     entry->fresh = !had;
     if (kind == NO_CHANGE) {
         visit_same(visit, entry, new, &old);
+        links_note(visit->scan, new, entry->change);
         return;
     }
     record(visit, entry, (enum change_kind)kind, new, had ? &old : NULL)->flags |= flags;
+    links_note(visit->scan, new, entry->change);
     /* Of several names for a copied file one may be new without anything being gone. */
-    if (!had && S_ISREG(new->st_mode) && new->st_nlink == 1)
+    if (!had && S_ISREG(new->st_mode) && (new->st_nlink == 1 || visit->scan->source->linked))
         note_origin(visit, entry);
     if (had && S_ISDIR(old.st_mode))
         remove_below_entry(visit, entry);
@@ -298,12 +320,13 @@ static void visit_file(struct visit *visit, struct entry *entry, const struct st
 /* Adds the change of a directory itself, if there is one; says whether it shows anything. */
 static bool compare_directory(struct visit *visit, struct entry *entry, const struct stat *new)
 {
+    struct origin ignored;
     struct stat old;
     unsigned flags = 0;
 
     if (!find_old(visit, entry->name, &old, &flags)) {
         entry->fresh = true;
-        if (mark_has_origin(visit->scan->source->marks, visit->upper, entry->name))
+        if (is_copy(visit, entry->name, &ignored))
             flags |= FLAG_BASE_CHANGED; /* it is a copy of one that is not there any more */
         record(visit, entry, CHANGE_ADDED, new, NULL)->flags |= flags;
         return false;
@@ -333,6 +356,14 @@ static void visit_directory(struct visit *visit, struct entry *entry, const stru
     visit->scan->out->items[entry->change].flags |= FLAG_TOO_DEEP;
 }
 
+/* What an opaque directory has not is told of all at once. */
+static void visit_gone(struct visit *visit, struct entry *entry)
+{
+    entry->whiteout = true;
+    if (!visit->job->opaque)
+        visit_removed(visit, entry);
+}
+
 static void visit_entry(struct visit *visit, struct entry *entry)
 {
     struct stat new;
@@ -340,12 +371,12 @@ static void visit_entry(struct visit *visit, struct entry *entry)
     if (fstatat(visit->upper, entry->name, &new, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0) {
         if (scan_is_closed(visit->scan, errno)) /* a directory that can be listed but not entered */
             record(visit, entry, CHANGE_ADDED, NULL, NULL)->flags |= FLAG_UNREADABLE;
+        else if (visit->scan->source->touched)
+            visit_gone(visit, entry);
         return;
     }
     if (mark_is_whiteout(visit->scan->source->marks, visit->upper, entry->name, &new)) {
-        entry->whiteout = true;
-        if (!visit->job->opaque)
-            visit_removed(visit, entry);
+        visit_gone(visit, entry);
         return;
     }
     if (S_ISDIR(new.st_mode))

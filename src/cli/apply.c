@@ -7,6 +7,7 @@
 #include "changes/digest.h"
 #include "changes/patch.h"
 #include "changes/review.h"
+#include "changes/space.h"
 #include "cli/changed.h"
 #include "cli/commits.h"
 #include "cli/ledger.h"
@@ -16,6 +17,7 @@
 #include "cli/say.h"
 #include "cli/verifying.h"
 #include "git/own.h"
+#include "spec/node.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -78,6 +80,7 @@ struct consent {
     struct review review;
     bool *taken;
     enum rest rest;
+    struct node *told; /* for --json: takes what came of it */
 };
 
 /* A file that was renamed leaves its old place. */
@@ -92,7 +95,7 @@ static bool ask(struct consent *consent, const char *question, bool alone)
     static const char help[] = "y  bring it home\n"
                                "n  leave it in the sandbox\n"
                                "a  bring it and all ordinary ones that follow\n"
-                               "q  leave it and all that follow; what you said y to comes home\n";
+                               "q  leave it and all that follow, commits too; what you said y to comes home\n";
 
     if (!isatty(STDIN_FILENO) || !consent->options->interactive)
         return say_ask(question);
@@ -133,6 +136,25 @@ static int check_reviewed(const struct consent *consent, struct error *err)
     return error_hint(err, "look at them again: cove diff");
 }
 
+/* What is about to be asked for, for whoever did not look at the diff first. */
+static void list_changes(const struct consent *consent)
+{
+    size_t shown = 0;
+
+    for (size_t i = 0; i < consent->changed->changes.len; i++) {
+        const struct change *change = &consent->changed->changes.items[i];
+        const struct review_item *item = &consent->review.items[i];
+        autotext struct text line = TEXT_NONE;
+
+        if (item->folded || item->verdict.class == CLASSIFY_AUTORUN || shown++ >= ASK_LINES_MAX)
+            continue;
+        remark_add(change, item, &line);
+        fprintf(stderr, "%-8s %s\n", changed_kind_name(change->kind), text_string(&line));
+    }
+    if (shown > ASK_LINES_MAX)
+        fprintf(stderr, "and %zu more; cove diff --stat lists them all\n", shown - ASK_LINES_MAX);
+}
+
 static bool agrees_to_all(const struct consent *consent)
 {
     const struct review *review = &consent->review;
@@ -147,7 +169,11 @@ static bool agrees_to_all(const struct consent *consent)
     autofree char *question =
         text_format("bring %zu change%s home%s%s?", count, count == 1 ? "" : "s", marked, apart);
 
-    return consent->options->yes || consent->options->dry_run || count == 0 || say_ask(question);
+    if (consent->options->yes || consent->options->dry_run || count == 0)
+        return true;
+    if (isatty(STDIN_FILENO))
+        list_changes(consent);
+    return say_ask(question);
 }
 
 /* Whoever names the whole workspace has named nothing. */
@@ -238,7 +264,7 @@ static bool tell(const struct consent *consent, int tree, const struct apply_res
                                .dry_run = consent->options->dry_run,
                                .at_home = !consent->options->to };
 
-    consent->options->json ? outcome_print_json(&outcome) : outcome_print(&outcome);
+    consent->told ? outcome_add_nodes(&outcome, consent->told) : outcome_print(&outcome);
     remark_summary(&consent->changed->changes, &consent->review);
     return outcome_is_clean(&outcome);
 }
@@ -315,6 +341,18 @@ static int verify(const struct consent *consent, const struct apply *apply, stru
     return verified == VERIFIED_YES;
 }
 
+/* Before anything is written: half of the changes and a full disk help nobody. */
+static int check_space(const struct consent *consent, const struct apply *apply, struct error *err)
+{
+    uint64_t wanted = space_of_changes(&consent->changed->changes, consent->taken);
+
+    if (apply->only_look || space_is_shared(apply->upper, apply->tree) ||
+        space_check(apply->tree, wanted, err) == 0)
+        return 0;
+    error_while(err, "bring the changes home");
+    return error_hint(err, "make room, or name the PATHs that you want");
+}
+
 /* 1: it was not wanted, or what was to be verified was not: nothing comes home. */
 static int bring_home(struct consent *consent, bool *out_clean, struct error *err)
 {
@@ -327,7 +365,7 @@ static int bring_home(struct consent *consent, bool *out_clean, struct error *er
     autoclose int tree = open_tree(changed, consent->options, err);
     struct apply apply = { .upper = changed->upper,
                            .tree = tree,
-                           .since = record->created,
+                           .since = record_since(record),
                            .ours = &changed->ours,
                            .only_look = consent->options->dry_run,
                            .suffix = suffix };
@@ -344,6 +382,8 @@ static int bring_home(struct consent *consent, bool *out_clean, struct error *er
 
     if (decided != 0)
         return decided;
+    if (check_space(consent, &apply, err) < 0)
+        return -1;
     if (consent->options->verify) {
         int verified = verify(consent, &apply, results, err);
 
@@ -366,9 +406,28 @@ static void consent_free(struct consent *consent)
     free(consent->taken);
 }
 
+static struct node *begin_told(const struct consent *consent, struct node *root)
+{
+    node_add(root, "id", NODE_STRING, consent->changed->kept->id);
+    node_add(root, "dry_run", NODE_BOOL, consent->options->dry_run ? "true" : "false");
+    return root;
+}
+
+/* Of what did not come to pass there is only an error. */
+static void print_told(struct node *root)
+{
+    autotext struct text out = TEXT_NONE;
+
+    if (!node_get(root, "changes") && !node_get(root, "git"))
+        return;
+    node_write_json(root, &out);
+    puts(text_string(&out));
+}
+
 int cli_apply(struct options *options, struct error *err)
 {
     autochanged struct changed changed = CHANGED_NONE;
+    autonode struct node root = { .kind = NODE_MAP };
     bool clean = false;
 
     struct changed_wish wish = { .words = &options->words,
@@ -384,16 +443,25 @@ int cli_apply(struct options *options, struct error *err)
         .taken = memory_zero((changed.changes.len + 1) * sizeof *consent.taken)
     };
 
+    if (options->run.json)
+        consent.told = begin_told(&consent, &root);
     if (changed_paths(&changed, &options->run.exclude, 0, &consent.exclude, err) < 0 ||
         changed_paths(&changed, &options->run.autorun, 0, &consent.autorun, err) < 0)
         return -1;
     changed_warn(&changed, &consent.exclude);
+    changed_tell_elsewhere(&changed);
 
     clean = true;
     int brought = options->run.only_commits ? 0 : bring_home(&consent, &clean, err);
 
-    if (brought < 0 ||
-        (brought == 0 && commits_apply(&changed, &options->run, &consent.autorun, &clean, err) < 0))
+    if (brought == 0 && consent.rest != REST_LEAVE) {
+        struct commits_wish commits = { &options->run, &consent.autorun, consent.told };
+
+        brought = commits_apply(&changed, &commits, &clean, err);
+    }
+    if (consent.told)
+        print_told(&root);
+    if (brought < 0)
         return -1;
     /* It is told by `cove ls`; whatever came home is there without it. */
     if (brought == 0 && clean && !options->run.dry_run && !options->run.to &&

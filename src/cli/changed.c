@@ -10,8 +10,12 @@
 #include "cli/say.h"
 #include "cli/whereabouts.h"
 #include "git/own.h"
+#include "keeper/upper.h"
+#include "store/bottom.h"
+#include "store/lineage.h"
 #include "sys/sys.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -72,7 +76,7 @@ void changed_describe(const struct change *change, struct text *out)
     const char *before = " (";
 
     text_add_inert(out, change->path);
-    if (change->kind == CHANGE_RENAMED && change->from) {
+    if (change->from) {
         text_add(out, " <- ");
         text_add_inert(out, change->from);
     }
@@ -91,13 +95,16 @@ void changed_free(struct changed *changed)
     changes_free(&changed->changes);
     prints_free(&changed->ours);
     strings_free(&changed->paths);
+    record_free(&changed->own.record);
+    free(changed->from);
+    free(changed->to);
     own_close(&changed->upper);
     own_close(&changed->base);
     own_close(&changed->tree);
     which_free(&changed->which);
 }
 
-static const struct record_layer *workspace_layer(const struct record *record)
+const struct record_layer *changed_layer(const struct record *record)
 {
     for (size_t i = 0; i < record->layers.len; i++)
         if (strcmp(record->layers.items[i].why, TREE_WHY_WORKSPACE) == 0)
@@ -125,13 +132,12 @@ static int open_tree(const struct record_layer *layer, struct error *err)
 static int open_sides(struct changed *changed, const struct record_layer *layer, struct error *err)
 {
     autoclose int dir = kept_open(&changed->which.all, changed->kept, err);
-    autofree char *name = text_format("u%llu", (unsigned long long)layer->number);
 
     if (dir < 0)
         return -1;
-    changed->upper = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    changed->upper = upper_open(dir, &changed->kept->record, layer->number, &changed->linked, err);
     if (changed->upper < 0)
-        return error_sys(err, "open what the sandbox wrote");
+        return -1;
     changed->tree = open_tree(layer, err);
     if (changed->tree < 0)
         return -1;
@@ -139,10 +145,11 @@ static int open_sides(struct changed *changed, const struct record_layer *layer,
     autoclose int prints = openat(dir, STORE_PRINTS, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 
     prints_read(prints, &changed->ours);
-    *name = 'b';
-    changed->base = record_is_on_copy(&changed->kept->record, layer)
-                        ? openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-                        : fcntl(changed->tree, F_DUPFD_CLOEXEC, 0);
+    if (record_is_on_copy(&changed->kept->record, layer)) {
+        changed->base = bottom_open(dir, layer->number, err);
+        return changed->base < 0 ? -1 : 0;
+    }
+    changed->base = fcntl(changed->tree, F_DUPFD_CLOEXEC, 0);
     return changed->base < 0 ? error_sys(err, "open what the sandbox was given") : 0;
 }
 
@@ -152,10 +159,28 @@ static bool can_tell_home(const struct record *record)
     return strcmp(record->mode, "cow") == 0 || strcmp(record->mode, "live") == 0;
 }
 
+/* The layers that the merged directory stands for, below the state directory; none if they cannot be read. */
+static void read_line(const struct changed *changed, const struct record_layer *layer, struct strings *out)
+{
+    autostrings struct strings steps = STRINGS_NONE;
+    struct error ignored;
+    autoclose int dir = kept_open(&changed->which.all, changed->kept, &ignored),
+                  layers = layers_beside(changed->which.all.parent, &ignored);
+    unsigned long long number = layer->number;
+    char top[ID_LENGTH + 1];
+
+    if (dir < 0 || layers < 0 || stack_top(dir, top, &ignored) < 0 ||
+        lineage_steps(layers, top, &steps, &ignored) < 0)
+        return;
+    strings_take(out, text_format("sandboxes/%s/u%llu", changed->kept->id, number));
+    for (size_t i = 0; i < steps.len; i++)
+        strings_take(out, text_format("layers/%s/u%llu", steps.items[i], number));
+}
+
 static int scan(struct changed *changed, bool home, struct error *err)
 {
     const struct record *record = &changed->kept->record;
-    const struct record_layer *layer = workspace_layer(record);
+    const struct record_layer *layer = changed_layer(record);
 
     if (!layer)
         return error_set(err, ERROR_MISSING, "sandbox %.12s has no workspace that it could change",
@@ -165,15 +190,23 @@ static int scan(struct changed *changed, bool home, struct error *err)
 
     bool copied = record_is_on_copy(record, layer);
     struct timespec never = { 0 };
+    autostrings struct strings line = STRINGS_NONE;
+    autoclose int state = openat(changed->which.all.parent, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    if (changed->linked)
+        read_line(changed, layer, &line);
 
     struct changes_source source = { .upper = changed->upper,
                                      .base = changed->base,
                                      .marks = record->shifted ? CHANGES_MARKS_TRUSTED : CHANGES_MARKS_USER,
                                      .inside = layer->source, /* a link that comes home leads from there */
                                      .hide = &layer->hide,
-                                     .since = copied ? never : record->created,
+                                     .since = copied ? never : record_since(record),
                                      .ours = &changed->ours,
                                      .home = home && can_tell_home(record),
+                                     .linked = changed->linked,
+                                     .line = &line,
+                                     .line_at = state,
                                      .shift = record->shifted ? (uid_t)record->base : 0 };
 
     if (changes_scan(&source, &changed->changes, err) < 0)
@@ -183,9 +216,8 @@ static int scan(struct changed *changed, bool home, struct error *err)
     return 0;
 }
 
-/* The sandbox that the first word names, if it names one and no path. */
-static const struct kept *choose(const struct which *which, const struct strings *words, size_t *paths,
-                                 struct error *err)
+const struct kept *changed_choose(const struct which *which, const struct strings *words, size_t *paths,
+                                  struct error *err)
 {
     const struct kept *kept = words->len ? which_sandbox(which, words->items[0], err) : NULL;
 
@@ -198,8 +230,7 @@ static const struct kept *choose(const struct which *which, const struct strings
 
 /* --- paths --- */
 
-/* Without ".", ".." and doubled slashes, by the text alone. */
-static char *normal_path(const char *directory, const char *word)
+char *changed_normal_path(const char *directory, const char *word)
 {
     autofree char *joined = *word == '/' ? text_copy(word) : text_format("%s/%s", directory, word);
     struct text out = TEXT_NONE;
@@ -224,7 +255,7 @@ int changed_paths(const struct changed *changed, const struct strings *words, si
     const char *root = changed->kept->record.workspace, *cwd = changed->which.host.cwd;
 
     for (size_t i = first; i < words->len; i++) {
-        autofree char *path = normal_path(path_within(cwd, root) ? cwd : root, words->items[i]);
+        autofree char *path = changed_normal_path(path_within(cwd, root) ? cwd : root, words->items[i]);
 
         if (!path_within(path, root))
             return error_set(err, ERROR_INVALID, "%.200s is not in the workspace %.200s", words->items[i],
@@ -304,7 +335,7 @@ static bool is_settled(const struct changed *changed, const struct change *chang
 {
     const struct strings *settled = &changed->kept->record.settled;
 
-    return settled->len &&
+    return settled->len && !changed->from &&
            bsearch(&change->path, settled->items, settled->len, sizeof *settled->items, by_string) &&
            (strings_have(&changed->paths, "") || !changed_is_listed(&changed->paths, change->path));
 }
@@ -328,6 +359,13 @@ static void keep_wanted(struct changed *changed)
     changes_free(&dropped);
 }
 
+void changed_keep(struct changed *changed)
+{
+    changed_warn(changed, &changed->paths);
+    changed->all = !changed->paths.len;
+    keep_wanted(changed);
+}
+
 static int find_workspace(struct changed *changed, const char *to, struct error *err)
 {
     struct kept *kept = &changed->which.all.items[changed->kept - changed->which.all.items];
@@ -343,8 +381,13 @@ static int find_workspace(struct changed *changed, const char *to, struct error 
 /* What a command is just writing may be looked at, but is not taken. */
 static int check_running(const struct kept *kept, bool allowed, struct error *err)
 {
-    if (kept->state != KEPT_RUNNING)
+    if (!kept_is_alive(kept))
         return 0;
+    if (!allowed && kept->record.stays) {
+        error_set(err, ERROR_REFUSED, "sandbox %.12s still runs", kept->id);
+        return error_hint(err, "stop it first: cove stop %.12s; `cove diff` shows what it has changed so far",
+                          kept->id);
+    }
     if (!allowed) {
         error_set(err, ERROR_REFUSED, "sandbox %.12s still runs; wait for its end", kept->id);
         return error_hint(err, "`cove diff` shows what it has changed so far");
@@ -356,6 +399,42 @@ static int check_running(const struct kept *kept, bool allowed, struct error *er
     return 0;
 }
 
+static bool is_empty(int dir, const struct record *record, uint64_t number)
+{
+    struct error ignored;
+    autoclose int fd = upper_open(dir, record, number, NULL, &ignored);
+    DIR *list = fd < 0 ? NULL : fdopendir(steal_fd(&fd));
+    size_t count = 0;
+
+    while (list && readdir(list))
+        count++;
+    if (list)
+        closedir(list);
+    return count <= 2; /* "." and ".." */
+}
+
+void changed_tell_elsewhere(const struct changed *changed)
+{
+    const struct record *record = &changed->kept->record;
+    struct error ignored;
+    autoclose int dir = kept_open(&changed->which.all, changed->kept, &ignored);
+    autotext struct text where = TEXT_NONE;
+
+    if (!changed->all || changed->changes.len)
+        return;
+    for (size_t i = 0; dir >= 0 && i < record->layers.len; i++) {
+        const struct record_layer *layer = &record->layers.items[i];
+
+        if (strcmp(layer->why, TREE_WHY_GRANT) != 0 || is_empty(dir, record, layer->number))
+            continue;
+        text_add(&where, where.len ? ", " : "");
+        text_add_inert(&where, layer->target);
+    }
+    if (where.len)
+        say_warning("sandbox %.12s changed nothing in the workspace; what it changed in %s stays in it",
+                    changed->kept->id, text_string(&where));
+}
+
 int changed_read(const struct changed_wish *wish, struct changed *out, struct error *err)
 {
     const struct strings *words = wish->words;
@@ -363,7 +442,7 @@ int changed_read(const struct changed_wish *wish, struct changed *out, struct er
 
     if (which_read(&out->which, err) < 0)
         return -1;
-    out->kept = choose(&out->which, words, &first, err);
+    out->kept = changed_choose(&out->which, words, &first, err);
     if (!out->kept || find_workspace(out, wish->to, err) < 0 ||
         check_running(out->kept, wish->running, err) < 0)
         return -1;
@@ -371,9 +450,7 @@ int changed_read(const struct changed_wish *wish, struct changed *out, struct er
         return -1;
     if (check_first(out, words, first, err) < 0)
         return -1;
-    changed_warn(out, &out->paths);
-    out->all = !out->paths.len;
-    keep_wanted(out);
+    changed_keep(out);
     return 0;
 }
 

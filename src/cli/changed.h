@@ -16,7 +16,10 @@ struct changed {
     struct prints ours;   /* what went to the tree while the sandbox ran */
     struct strings paths; /* that were asked for, relative to the workspace; none: all */
     struct changes changes;
-    bool all; /* no PATH was named */
+    struct kept own; /* if it is that of a snapshot, whose sandbox may be gone */
+    char *from, *to; /* the points that it lies between (cli/between.h); NULL: from the workspace to now */
+    bool linked;     /* the upper directory is a merged one, see keeper/upper.h */
+    bool all;        /* no PATH was named */
     size_t
         settled; /* so many are left out, since the owner's stays there; a PATH that names one brings it back */
 };
@@ -40,12 +43,30 @@ int changed_read(const struct changed_wish *wish, struct changed *out, struct er
 int changed_paths(const struct changed *changed, const struct strings *words, size_t first, struct strings *out,
                   struct error *err);
 
+/* An absolute path without ".", ".." and doubled slashes, by the text alone; a relative word counts from
+ * `directory`.  The caller frees. */
+char *changed_normal_path(const char *directory, const char *word);
+
 /* Whether `path` is one of `paths`, or lies below one. */
 bool changed_is_listed(const struct strings *paths, const char *path);
+
+/* The sandbox that the first word names, if it names one and no path; `*paths` is the first word behind it. */
+const struct kept *changed_choose(const struct which *which, const struct strings *words, size_t *paths,
+                                  struct error *err);
+
+/* The layer of the workspace; NULL: it has none. */
+const struct record_layer *changed_layer(const struct record *record);
+
+/* Keeps what the paths stand for, and warns of those that stand for no change. */
+void changed_keep(struct changed *changed);
 void changed_free(struct changed *changed);
 
 /* Says which of the paths stand for no change. */
 void changed_warn(const struct changed *changed, const struct strings *paths);
+
+/* What was granted copy on write has layers of its own, which nobody brings home.  Whoever sees no change of
+ * the workspace is told of them. */
+void changed_tell_elsewhere(const struct changed *changed);
 
 struct review;
 

@@ -15,8 +15,10 @@ struct command {
     const char *usage;       /* what stands behind "cove NAME", such as "[OPTIONS] [--] [COMMAND [ARG...]]" */
     const char *description; /* paragraphs, an empty line between them; NULL: the summary is enough */
     const struct option_row *rows; /* its own options, ended by a row without a name; may be NULL */
-    const char *verb;              /* may stand before the options, and says nothing new; may be NULL */
+    const char *const *verbs;      /* one of them may stand before the options, the first if none does; ends
+                                    * with NULL; may be NULL */
     bool spec;                     /* takes the flags of the fields table too */
+    size_t line;                   /* so many words, and then a command line of its own; 0: none */
     bool hidden;                   /* not in help and completion */
 
     /* May take what it wants of the options.  Returns the exit code, or -1 with `err`: 125. */
@@ -26,6 +28,9 @@ struct command {
 /* Defined beside main(). */
 extern const struct command commands[];
 extern const size_t commands_len;
+
+/* Reads its options and runs it, or prints its help; argv[0] is its name.  The exit code, or -1. */
+int command_run(const struct command *command, int argc, char **argv, struct error *err);
 
 /* NULL if there is none of this name. */
 const struct command *command_find(const char *name);

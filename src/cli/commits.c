@@ -63,7 +63,7 @@ static int outside_read(const struct changed *changed, struct outside *out, stru
                                      .marks = out->layer.marks,
                                      .inside = layer->target,
                                      .hide = &layer->hide,
-                                     .since = record->created,
+                                     .since = record_since(record),
                                      .shift = record->shifted ? (uid_t)record->base : 0 };
 
     out->path = layer->source;
@@ -330,6 +330,7 @@ struct bringing {
     const struct changed *changed;
     const struct run_options *options;
     const struct strings *autorun; /* paths that were allowed */
+    struct node *told;             /* list of branches; NULL: they are printed */
     struct commits commits;
     bool *clean;
 };
@@ -391,10 +392,19 @@ static bool may_bring(const struct bringing *bringing, const struct branch *bran
     return ask_about(bringing, branch);
 }
 
-/* With --json what is on standard output is all JSON. */
-static FILE *place_for(const struct run_options *options)
+static void tell_node(const struct bringing *bringing, const struct branch *branch,
+                      const struct branch_name *name, const char *outcome, const char *why)
 {
-    return options->json ? stderr : stdout;
+    struct node *node = node_add(bringing->told, NULL, NODE_MAP, NULL);
+
+    add_name_node(name, node);
+    add_number(node, "count", branch->count);
+    node_add(node, "hash", NODE_STRING, branch->hash);
+    node_add_bytes(node, "repository", bringing->commits.repositories.items[branch->repository].path);
+    node_add(node, "outcome", NODE_STRING, outcome);
+    if (why)
+        node_add_bytes(node, "why", why);
+    add_carried_node(&branch->carried, node);
 }
 
 static void tell_brought(const struct bringing *bringing, const struct branch *branch,
@@ -404,6 +414,10 @@ static void tell_brought(const struct bringing *bringing, const struct branch *b
     bool dry_run = bringing->options->dry_run;
     autotext struct text line = TEXT_NONE;
 
+    if (bringing->told) {
+        tell_node(bringing, branch, name, "done", NULL);
+        return;
+    }
     text_addf(&line, "%-8s %" PRIu64 " commit%s on ", dry_run ? "would" : "done", branch->count,
               many(branch->count));
     text_add_inert(&line, name->inside);
@@ -419,27 +433,31 @@ static void tell_brought(const struct bringing *bringing, const struct branch *b
         }
         text_addf(&line, "log -p %s   (look before you merge)\n", name->home);
     }
-    fputs(text_string(&line), place_for(bringing->options));
+    fputs(text_string(&line), stdout);
 }
 
-static void tell_left(const struct bringing *bringing, const struct branch *branch, const char *word,
+static void tell_left(const struct bringing *bringing, const struct branch *branch, bool refused,
                       const char *why)
 {
     autotext struct text line = TEXT_NONE;
 
-    text_addf(&line, "%-8s ", word);
+    for (size_t i = 0; bringing->told && i < branch->names.len; i++)
+        tell_node(bringing, branch, &branch->names.items[i], refused ? "refused" : "left", why);
+    if (bringing->told)
+        return;
+    text_addf(&line, "%-8s ", refused ? "REFUSED" : "left");
     add_title(&bringing->commits, branch, &line);
     add_classes(&branch->carried, &line);
     if (why) {
         text_add(&line, ": ");
         text_add_inert(&line, why);
     }
-    fprintf(place_for(bringing->options), "%s\n", text_string(&line));
+    puts(text_string(&line));
 }
 
 static void tell_refused(struct bringing *bringing, const struct branch *branch, const struct error *err)
 {
-    tell_left(bringing, branch, "REFUSED", err->text);
+    tell_left(bringing, branch, true, err->text);
     *bringing->clean = false;
 }
 
@@ -456,7 +474,7 @@ static void leave(const struct bringing *bringing, const struct branch *branch, 
     }
     if (autorun->len > ALLOWS_SHOWN)
         text_add(&why, " and so on, `cove diff` lists them");
-    tell_left(bringing, branch, "left", autorun->len ? text_string(&why) : NULL);
+    tell_left(bringing, branch, false, autorun->len ? text_string(&why) : NULL);
 }
 
 static int land_one(struct bringing *bringing, struct branch *branch, const struct parcel *parcel,
@@ -501,7 +519,7 @@ static void bring(struct bringing *bringing, struct branch *branch)
 }
 
 /* What steers git outside of the workspace is as little brought home as inside. */
-static void refuse_outside(const struct changed *changed, const struct run_options *options, bool *clean)
+static void refuse_outside(const struct changed *changed, const struct node *told, bool *clean)
 {
     autooutside struct outside outside = { .layer = MERGED_NONE };
     autotext struct text out = TEXT_NONE;
@@ -514,7 +532,7 @@ static void refuse_outside(const struct changed *changed, const struct run_optio
         return;
     }
     (void)outside_describe(&outside, "REFUSED  ", &out, &steering);
-    fputs(text_string(&out), place_for(options));
+    fputs(text_string(&out), told ? stderr : stdout); /* where JSON is, there is nothing else */
     *clean = *clean && !steering;
 }
 
@@ -523,16 +541,19 @@ static void bringing_free(struct bringing *bringing)
     commits_free(&bringing->commits);
 }
 
-int commits_apply(const struct changed *changed, const struct run_options *options,
-                  const struct strings *autorun, bool *clean, struct error *err)
+int commits_apply(const struct changed *changed, const struct commits_wish *wish, bool *clean,
+                  struct error *err)
 {
     autoclose int dir = -1;
-    __attribute__((cleanup(bringing_free))) struct bringing bringing = {
-        .changed = changed, .options = options, .autorun = autorun, .commits = COMMITS_NONE, .clean = clean
-    };
+    const struct run_options *options = wish->options;
+    __attribute__((cleanup(bringing_free))) struct bringing bringing = { .changed = changed,
+                                                                         .options = options,
+                                                                         .autorun = wish->autorun,
+                                                                         .commits = COMMITS_NONE,
+                                                                         .clean = clean };
     const struct commits *commits = &bringing.commits;
 
-    refuse_outside(changed, options, clean);
+    refuse_outside(changed, wish->told, clean);
     if (options->no_commits || options->to || (!changed->all && !options->commits))
         return 0;
     dir = kept_open(&changed->which.all, changed->kept, err);
@@ -545,6 +566,8 @@ int commits_apply(const struct changed *changed, const struct run_options *optio
     if (commits->branches.len && !options->yes && !options->dry_run && !isatty(STDIN_FILENO))
         return error_set(err, ERROR_INVALID,
                          "there is nobody to ask about the commits; say --yes or --no-commits");
+    if (wish->told)
+        bringing.told = node_add(node_add(wish->told, "git", NODE_MAP, NULL), "branches", NODE_LIST, NULL);
     for (size_t i = 0; i < commits->branches.len; i++)
         bring(&bringing, &commits->branches.items[i]);
     return 0;

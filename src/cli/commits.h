@@ -23,7 +23,13 @@ void commits_add_node(const struct changed *changed, uint64_t state, struct node
 /* Whether the owner has all commits of the sandbox; `state` is how much of git's own it changed. */
 bool commits_are_home(const struct changed *changed, uint64_t state);
 
+struct commits_wish {
+    const struct run_options *options;
+    const struct strings *autorun; /* paths, as the changes have them, whose acting was allowed */
+    struct node *told;             /* takes what came of it; NULL: it is printed */
+};
+
 /* Brings the commits home, unless they were not asked for.  What acts by merely being there is asked for,
- * unless `autorun` has its path, as the changes have it.  *clean becomes false if some were refused. */
-int commits_apply(const struct changed *changed, const struct run_options *options,
-                  const struct strings *autorun, bool *clean, struct error *err);
+ * unless it was allowed.  *clean becomes false if some were refused. */
+int commits_apply(const struct changed *changed, const struct commits_wish *wish, bool *clean,
+                  struct error *err);

@@ -7,6 +7,8 @@
 
 /* What every command about a sandbox-to-be starts from: who we are, what was asked for, what the
  * layers of policy left of it, and where the work tree is. */
+struct rules;
+
 struct context {
     struct options options;
     struct host host;
@@ -14,6 +16,12 @@ struct context {
     struct spec_origins origins;
     struct workspace workspace;
     struct trees trees; /* the workspace's */
+
+    /* Asked first where the workspace is: 0: it has said so, and no repository is read; 1: it does not know.
+     * NULL: nobody is. */
+    int (*recall)(void *owner, const struct host *host, struct workspace *workspace, struct trees *trees,
+                  struct error *err);
+    void *owner;
 };
 
 #define CONTEXT_NONE ((struct context){ 0 })
@@ -24,3 +32,7 @@ void context_free(struct context *context);
  * administrator and owner before a byte of the repository is read; what the repository says can
  * only narrow it. */
 int context_read(struct context *context, struct error *err);
+
+/* What the network rules come to, those of registries included.  What could not be used is said as a warning.
+ */
+void context_rules(const struct context *context, struct rules *out);

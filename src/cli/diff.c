@@ -6,6 +6,7 @@
 #include "changes/digest.h"
 #include "changes/patch.h"
 #include "changes/review.h"
+#include "cli/between.h"
 #include "cli/changed.h"
 #include "cli/commits.h"
 #include "cli/paint.h"
@@ -25,6 +26,8 @@ const struct option_row options_of_diff[] = {
     { "ignored", 0, NULL, "Show also what git ignores, file by file", OPTION_BOOL,
       offsetof(struct run_options, ignored) },
     { "json", 0, NULL, "Print JSON", OPTION_BOOL, offsetof(struct run_options, json) },
+    { "step", 0, "N", "Only what this step of a sandbox that stays changed", OPTION_STRING,
+      offsetof(struct run_options, step) },
     { NULL },
 };
 
@@ -47,18 +50,30 @@ static void print_settled(const struct changed *changed, const char *begin)
         printf("%s%zu settled as yours; a PATH that names them shows them\n", begin, changed->settled);
 }
 
-/* For people, who read it on a terminal; a patch in a file stays one. */
-static void print_digest(const struct changed *changed, const struct review *review)
+/* For people, who read it on a terminal; a patch in a file stays one.  With the words that this was asked for
+ * with, so that it can be typed as it stands. */
+static void print_digest(const struct changed *changed, const struct options *options,
+                         const struct review *review)
 {
+    autotext struct text words = TEXT_NONE, shown = TEXT_NONE;
     char digest[SHA256_TEXT];
 
-    if (!isatty(STDOUT_FILENO) || changed->kept->state == KEPT_RUNNING)
+    if (!isatty(STDOUT_FILENO) || changed->from || kept_is_alive(changed->kept))
         return;
     digest_changes(&changed->changes, review->contents, digest);
-    printf("# to bring home exactly this: cove apply --reviewed %s\n", digest);
+    for (size_t i = 0; i < options->words.len; i++) {
+        text_add(&words, " ");
+        text_add_shell_word(&words, options->words.items[i]);
+    }
+    text_addf(&shown, "# to bring home exactly this: cove apply%s --reviewed %s",
+              options->run.ignored ? " --ignored" : "", digest);
+    text_add_inert(&shown, text_string(&words));
+    text_add(&shown, "\n");
+    paint_patch(stdout, &shown);
 }
 
-static void print_patch(const struct changed *changed, const struct review *review)
+static void print_patch(const struct changed *changed, const struct options *options,
+                        const struct review *review)
 {
     struct patch_source source = { changed->upper, changed->base, paint_is_terminal(stdout) };
 
@@ -78,7 +93,7 @@ static void print_patch(const struct changed *changed, const struct review *revi
     }
     print_folds(review, "# ");
     print_settled(changed, "# ");
-    print_digest(changed, review);
+    print_digest(changed, options, review);
 }
 
 static void add_size(const struct change *change, struct text *out)
@@ -159,19 +174,31 @@ static void add_side(struct node *parent, const char *key, const struct side *si
         node_add_bytes(node, "target", side->target);
 }
 
+/* What can be brought home has a digest to name it by; what lies between two points is only looked at. */
+static void add_head(const struct changed *changed, const struct review *review, struct node *root)
+{
+    autofree char *settled = text_format("%zu", changed->settled);
+    char digest[SHA256_TEXT];
+
+    node_add(root, "id", NODE_STRING, changed->kept->id);
+    node_add_bytes(root, "workspace", changed->kept->record.workspace);
+    if (changed->from) {
+        node_add(root, "from", NODE_STRING, changed->from);
+        node_add(root, "to", NODE_STRING, changed->to);
+        return;
+    }
+    digest_changes(&changed->changes, review->contents, digest);
+    node_add(root, "digest", NODE_STRING, digest);
+    node_add(root, "running", NODE_BOOL, kept_is_alive(changed->kept) ? "true" : "false");
+    node_add(root, "settled", NODE_NUMBER, settled);
+}
+
 static void print_json(const struct changed *changed, const struct review *review)
 {
     autonode struct node root = { .kind = NODE_MAP };
     autotext struct text out = TEXT_NONE;
-    autofree char *settled = text_format("%zu", changed->settled);
-    char digest[SHA256_TEXT];
 
-    digest_changes(&changed->changes, review->contents, digest);
-    node_add(&root, "digest", NODE_STRING, digest);
-    node_add(&root, "id", NODE_STRING, changed->kept->id);
-    node_add(&root, "running", NODE_BOOL, changed->kept->state == KEPT_RUNNING ? "true" : "false");
-    node_add_bytes(&root, "workspace", changed->kept->record.workspace);
-    node_add(&root, "settled", NODE_NUMBER, settled);
+    add_head(changed, review, &root);
     remark_node_all(review, &root);
     struct node *list = node_add(&root, "changes", NODE_LIST, NULL);
 
@@ -191,22 +218,22 @@ static void print_json(const struct changed *changed, const struct review *revie
         add_side(node, "old", &change->old);
         add_side(node, "new", &change->new);
     }
-    if (changed->kept->state != KEPT_RUNNING)
+    if (!changed->from && !kept_is_alive(changed->kept))
         commits_add_node(changed, review->elsewhere, &root);
     node_write_json(&root, &out);
     puts(text_string(&out));
 }
 
-static void print(const struct changed *changed, const struct run_options *options, const struct review *review)
+static void print(const struct changed *changed, const struct options *options, const struct review *review)
 {
-    if (options->json)
+    if (options->run.json)
         print_json(changed, review);
-    else if (options->name_only)
+    else if (options->run.name_only)
         print_names(changed, review);
-    else if (options->stat)
+    else if (options->run.stat)
         print_stat(changed, review);
     else
-        print_patch(changed, review);
+        print_patch(changed, options, review);
 }
 
 int cli_diff(struct options *options, struct error *err)
@@ -216,20 +243,23 @@ int cli_diff(struct options *options, struct error *err)
 
     struct changed_wish wish = { .words = &options->words, .running = true };
 
-    if (changed_read(&wish, &changed, err) < 0)
+    if ((between_is_asked(options) ? between_read(options, &changed, err)
+                                   : changed_read(&wish, &changed, err)) < 0)
         return which_error(err);
 
     struct patch_source source = { changed.upper, changed.base, true };
 
     changed_review(&changed, options->run.ignored, &review);
-    if (options->run.json || paint_is_terminal(stdout))
+    if (!changed.from && (options->run.json || paint_is_terminal(stdout)))
         review_digest(&source, &changed.changes, &review);
-    print(&changed, &options->run, &review);
+    print(&changed, options, &review);
     /* No git is started on what is just being written. */
-    if (!options->run.json && !options->run.name_only && changed.kept->state != KEPT_RUNNING)
+    if (!changed.from && !options->run.json && !options->run.name_only && !kept_is_alive(changed.kept))
         commits_print(&changed, review.elsewhere, options->run.stat ? "" : "# ");
     if (fflush(stdout) != 0)
         return EXIT_OWN_ERROR;
     remark_summary(&changed.changes, &review);
+    if (!changed.from)
+        changed_tell_elsewhere(&changed);
     return 0;
 }

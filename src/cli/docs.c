@@ -16,9 +16,10 @@
 static const char *type_name(const struct field *field)
 {
     static const char *const names[] = {
-        [TYPE_BOOL] = "true or false", [TYPE_CHOICE] = "a word",  [TYPE_DURATION] = "a duration",
-        [TYPE_STRING] = "text",        [TYPE_STRINGS] = "a list", [TYPE_ENV] = "a mapping or a list",
-        [TYPE_VOLUMES] = "a list",
+        [TYPE_BOOL] = "true or false", [TYPE_CHOICE] = "a word",   [TYPE_DURATION] = "a duration",
+        [TYPE_STRING] = "text",        [TYPE_STRINGS] = "a list",  [TYPE_ENV] = "a mapping or a list",
+        [TYPE_VOLUMES] = "a list",     [TYPE_RULES] = "a list",    [TYPE_BYTES] = "a size",
+        [TYPE_NUMBER] = "a number",    [TYPE_SERVICES] = "a list", [TYPE_CPUS] = "a number",
     };
 
     return names[field->type];
@@ -33,6 +34,7 @@ static const char *combine_name(const struct field *field)
         [COMBINE_STRICTER] = "the strictest",
         [COMBINE_UNION] = "all of them together",
         [COMBINE_GRANT] = "what lies in all of them",
+        [COMBINE_NETWORK] = "what all of them allow and none denies",
         [COMBINE_IMAGE] = "must be among `images` of every layer that says them",
         [COMBINE_IMAGES] = "`image` must be among those of every layer that says them",
     };
@@ -214,7 +216,8 @@ void docs_man_policy(struct text *out)
         add_scdoc(out, text_string(&extra));
         text_add(out, "\n\n");
     }
-    text_add(out, "# EXAMPLE\n\n```\nlimits: { timeout: 30m }\nfiles:\n  read: [~/.config/tool.conf]\n"
+    text_add(out, "# EXAMPLE\n\n```\nlimits: { timeout: 30m, memory: 4G, processes: 512 }\nfiles:\n  read: "
+                  "[~/.config/tool.conf]\n"
                   "  hide: [.env, \"*.pem\"]\nvolumes:\n  - ~/data:/data:ro\nenv: { CI: \"1\" }\n```\n\n");
     text_add(out, "# SEE ALSO\n\n*cove*(1), *cove-run*(1)\n");
 }

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { SLUG_MAX = 52, FRAME_MAX = 128, HASH_SHOWN = 12 };
+enum { SLUG_MAX = 52, FRAME_MAX = 128, HASH_SHOWN = 12, WARNED_MAX = 10 };
 
 /* --- mails ---------------------------------------------------------------------------------- */
 
@@ -173,15 +173,30 @@ static int open_for_branch(int output, const struct branch *branch, bool alone, 
     return fd < 0 ? error_sys(err, "open %s", name) : fd;
 }
 
-static int export_branch(struct commits *commits, const struct branch *branch, int output, struct error *err)
+/* Nobody asks before `git am`: so it is said now. */
+static void warn_of_autorun(const struct branch *branch)
+{
+    for (size_t i = 0; i < branch->carried.len && i < WARNED_MAX; i++) {
+        autotext struct text path = TEXT_NONE;
+
+        text_add_inert(&path, branch->carried.items[i].path);
+        say_warning("the mails of %s bring %s, which acts by merely being there: %s",
+                    branch->names.items[0].home, text_string(&path), branch->carried.items[i].verdict.reason);
+    }
+    if (branch->carried.len > WARNED_MAX)
+        say_warning("and %zu more such files; `cove diff` lists them", branch->carried.len - WARNED_MAX);
+}
+
+static int export_branch(struct commits *commits, struct branch *branch, int output, struct error *err)
 {
     autoclose int dir = open_for_branch(output, branch, commits->branches.len == 1, err), in = -1;
 
     if (output >= 0 && dir < 0)
         return -1;
     in = commits_mail(commits, branch, err);
-    if (in < 0)
+    if (in < 0 || commits_judge(commits, branch, err) < 0)
         return -1;
+    warn_of_autorun(branch);
     return write_mails(&(struct mailbox){ .branch = branch, .in = in, .dir = dir, .number = 1 }, err);
 }
 

@@ -5,6 +5,7 @@
 #include "base/own.h"
 #include "base/sha256.h"
 #include "base/text.h"
+#include "changes/space.h"
 #include "changes/tar.h"
 #include "cli/changed.h"
 #include "cli/export.h"
@@ -25,8 +26,8 @@
 
 enum { CHUNK = 128 << 10 };
 
-/* A tar has no holes.  So that a file of 8 EiB that stores nothing keeps nobody reading, of holes there may be
- * so much, and this many bytes for each that is stored. */
+/* A tar has no holes.  So that files of 8 EiB that store nothing keep nobody reading, of holes there may be so
+ * much in all, and this many bytes for each that is stored. */
 enum { HOLES_FREE = 1 << 30, HOLES_RATIO = 16 };
 
 struct output {
@@ -57,8 +58,6 @@ static const char *refusal(const struct change *change)
     for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
         if (change->flags & reasons[i].flag)
             return reasons[i].why;
-    if (change->kind == CHANGE_RENAMED && change->new.type == SIDE_DIRECTORY)
-        return "a renamed directory; its files are not the sandbox's own";
     return strcmp(change->path, MANIFEST) == 0 ? "has the name of the manifest" : NULL;
 }
 
@@ -102,10 +101,33 @@ static int choose(const struct changed *changed, const struct strings *exclude, 
 
 /* --- contents --- */
 
-static bool is_hollow(const struct stat *status)
+static bool is_hollow(uint64_t size, uint64_t stored)
 {
-    return status->st_size > HOLES_FREE &&
-           (status->st_size - HOLES_FREE) / HOLES_RATIO / 512 > status->st_blocks;
+    return size > HOLES_FREE && (size - HOLES_FREE) / HOLES_RATIO > stored;
+}
+
+/* Together: ten thousand files with a hole each are as bad as one.  The largest is named. */
+static int check_holes(const struct outputs *outputs, struct error *err)
+{
+    const struct change *largest = NULL;
+    uint64_t size = 0, stored = 0;
+
+    for (size_t i = 0; i < outputs->len; i++) {
+        const struct change *change = outputs->items[i].change;
+
+        if (change->new.type != SIDE_FILE)
+            continue;
+        size = space_sum(size, change->new.size);
+        stored = space_sum(stored, change->new.stored);
+        if (!largest || change->new.size > largest->new.size)
+            largest = change;
+    }
+    if (!is_hollow(size, stored))
+        return 0;
+    return error_set(err, ERROR_REFUSED,
+                     "the files are nearly all holes: %" PRIu64 " MiB, of which %" PRIu64
+                     " are stored; the largest is %.200s; leave it out with --exclude",
+                     size >> 20, stored >> 20, largest->path);
 }
 
 static int open_file(const struct changed *changed, const char *path, uint64_t *size, struct error *err)
@@ -118,7 +140,7 @@ static int open_file(const struct changed *changed, const char *path, uint64_t *
         return error_sys(err, "open %.200s of the sandbox", path);
     if (!S_ISREG(status.st_mode))
         return error_set(err, ERROR_REFUSED, "%.200s is not a file any more", path);
-    if (is_hollow(&status))
+    if (is_hollow((uint64_t)status.st_size, (uint64_t)status.st_blocks * 512))
         return error_set(err, ERROR_REFUSED, "%.200s is nearly all holes; leave it out with --exclude", path);
     *size = (uint64_t)status.st_size;
     return steal_fd(&fd);
@@ -181,11 +203,11 @@ static void add_removed(const struct changed *changed, const struct strings *exc
 {
     for (size_t i = 0; i < changed->changes.len; i++) {
         const struct change *change = &changed->changes.items[i];
-        bool renamed = change->kind == CHANGE_RENAMED && change->from;
 
-        if ((change->kind != CHANGE_REMOVED && !renamed) || is_excluded(exclude, change->path))
+        if ((change->kind != CHANGE_REMOVED && !change->from) || is_excluded(exclude, change->path))
             continue;
-        node_add_bytes(node_add(list, NULL, NODE_MAP, NULL), "path", renamed ? change->from : change->path);
+        node_add_bytes(node_add(list, NULL, NODE_MAP, NULL), "path",
+                       change->from ? change->from : change->path);
     }
 }
 
@@ -292,6 +314,16 @@ static int put_archive(const struct changed *changed, const struct outputs *outp
 
 /* --- where it goes --- */
 
+/* At least: each has a header. */
+static uint64_t size_of_archive(const struct outputs *outputs)
+{
+    uint64_t size = 0;
+
+    for (size_t i = 0; i < outputs->len; i++)
+        size = space_sum(size, space_sum(outputs->items[i].size, TAR_BLOCK));
+    return size;
+}
+
 /* To a file beside it that takes the name when it is whole. */
 static int put_file(const struct changed *changed, const struct outputs *outputs,
                     const struct run_options *options, struct error *err)
@@ -303,7 +335,8 @@ static int put_file(const struct changed *changed, const struct outputs *outputs
     umask(mask);
     if (to < 0)
         return error_sys(err, "make %.200s", options->output);
-    if (put_archive(changed, outputs, &options->exclude, to, err) == 0) {
+    if (space_check(to, size_of_archive(outputs), err) == 0 &&
+        put_archive(changed, outputs, &options->exclude, to, err) == 0) {
         if (fchmod(to, 0666 & ~mask) == 0 && fsync(to) == 0 && rename(part, options->output) == 0)
             return 0;
         error_sys(err, "write %.200s", options->output);
@@ -332,6 +365,8 @@ int export_tar(const struct changed *changed, const struct run_options *options,
 
     if (result == 0 && outputs.len == 0)
         result = error_set(err, ERROR_MISSING, "the sandbox made or changed no file there");
+    if (result == 0)
+        result = check_holes(&outputs, err);
     if (result == 0)
         result = digest_all(changed, &outputs, err);
     if (result == 0)

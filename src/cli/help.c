@@ -49,8 +49,8 @@ static void add_sentence(struct text *out, const struct option *option)
         for (size_t i = 0; option->choices[i]; i++)
             text_addf(out, "%s%s", i ? ", " : "", option->choices[i]);
     }
-    if (option->argument && option->field && option->field->initial && option->field->type != TYPE_DURATION &&
-        strcmp(option->field->initial, ".") != 0)
+    if (option->argument && option->field && option->field->initial &&
+        strcmp(option->field->initial, "none") != 0 && strcmp(option->field->initial, ".") != 0)
         text_addf(out, " (default: %s)", option->field->initial);
 }
 

@@ -41,7 +41,7 @@ static void add_json(const struct kept_list *list, struct text *out)
 
 static void add_row(struct table *table, const struct kept_list *list, const struct kept *kept)
 {
-    autotext struct text id = TEXT_NONE, age = TEXT_NONE, command = TEXT_NONE;
+    autotext struct text id = TEXT_NONE, age = TEXT_NONE, command = TEXT_NONE, state = TEXT_NONE;
     const struct record *record = &kept->record;
     bool broken = kept->state == KEPT_BROKEN;
     struct view view;
@@ -50,9 +50,10 @@ static void add_row(struct table *table, const struct kept_list *list, const str
     text_addf(&id, "%.*s", KEPT_ID_SHOWN, kept->id);
     view_age(record->created, &age);
     view_command(record, COMMAND_MAX, &command);
+    view_state(kept, &state);
     table_add(table, text_string(&id));
     table_add(table, record->name ? record->name : "-");
-    table_add(table, kept_state_name(kept->state));
+    table_add(table, text_string(&state));
     table_add(table, broken ? "-" : text_string(&age));
     table_add(table, view_changes(kept, &view));
     table_add(table, broken ? "-" : record->workspace);

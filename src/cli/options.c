@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "spec/forms.h"
 #include "spec/node.h"
 #include "spec/suggest.h"
 
@@ -13,7 +14,11 @@
 const struct option_row option_help = { "help", 'h', NULL, "Show this help", OPTION_BOOL, RUN_AT(help) };
 
 const struct option_row options_of_run[] = {
-    { "name", 0, "NAME", "Name the sandbox, to find it again if it is kept", OPTION_STRING, RUN_AT(name) },
+    { "name", 0, "NAME",
+      "Name the sandbox, to find it again if it is kept; if there is one of this name, go on in it",
+      OPTION_STRING, RUN_AT(name) },
+    { "continue", 0, NULL, "Go on in the last sandbox of this work tree, or in that of --name, with its files",
+      OPTION_BOOL, RUN_AT(again) },
     { "label", 0, "KEY[=VALUE]", "Label the sandbox; may be given again", OPTION_LIST, RUN_AT(labels) },
     { "summary", 0, NULL, "Tell on standard error what happened, also where that is no terminal", OPTION_BOOL,
       RUN_AT(summary) },
@@ -21,9 +26,14 @@ const struct option_row options_of_run[] = {
     { "report", 0, "FILE", "Write all that happened to FILE as JSON; - is standard output", OPTION_STRING,
       RUN_AT(report) },
     { "explain", 0, NULL,
-      "Afterwards list paths and system calls that were asked for and refused, and what would grant them "
-      "(slower)",
+      "Afterwards list paths, addresses and system calls that were asked for and refused, and what would "
+      "grant them (slower)",
       OPTION_BOOL, RUN_AT(explain) },
+    { "prove", 0, NULL,
+      "First try on this host, with this policy, whether such a sandbox holds (cove prove), and refuse if it "
+      "has a "
+      "gap",
+      OPTION_BOOL, RUN_AT(prove) },
     { "print-plan", 0, NULL, "Show the steps that set the sandbox up, and stop", OPTION_BOOL,
       RUN_AT(print_plan) },
     { "dry-run", 0, NULL,
@@ -40,6 +50,8 @@ void options_free(struct options *options)
     strings_free(&options->run.labels);
     strings_free(&options->run.autorun);
     strings_free(&options->run.exclude);
+    strings_free(&options->run.env);
+    strings_free(&options->run.score_files);
     *options = OPTIONS_NONE;
 }
 
@@ -227,13 +239,13 @@ int options_parse(const struct command *command, int argc, char **argv, struct o
 {
     struct parsing parsing = { command, argv, argc, 1, out, err };
 
-    *out = OPTIONS_NONE;
+    *out = (struct options){ .command = command, .argc = argc, .argv = argv };
     while (parsing.at < argc) {
         const char *word = argv[parsing.at];
         bool option = word[0] == '-' && word[1];
 
-        if (!option && command->spec) /* the words are a command line of their own */
-            break;
+        if (!option && (command->spec || (command->line && out->words.len == command->line)))
+            break; /* the words are a command line of their own */
         parsing.at++;
         if (!option) {
             strings_add(&out->words, word);
@@ -252,4 +264,19 @@ int options_parse(const struct command *command, int argc, char **argv, struct o
             strings_add(&out->spec.command, argv[i]);
     }
     return 0;
+}
+
+int options_duration(const char *name, const char *text, uint64_t *out, struct error *err)
+{
+    autotext struct text why = TEXT_NONE, shown = TEXT_NONE;
+
+    if (form_duration(text, out, &why))
+        return 0;
+    node_show_text(text, &shown);
+    return error_set(err, ERROR_INVALID, "--%s %s: %s", name, text_string(&shown), text_string(&why));
+}
+
+int options_again(const struct options *options, struct options *out, struct error *err)
+{
+    return options_parse(options->command, options->argc, options->argv, out, err);
 }

@@ -36,6 +36,7 @@ struct run_options {
     bool dry_run;
     bool print_plan;
     bool explain;
+    bool prove;
     bool summary;
     bool force;
     bool stat;
@@ -45,18 +46,41 @@ struct run_options {
     bool commits, no_commits, only_commits;
     bool patch;
     bool ignored;
-    const char *report;     /* file for the report as JSON; NULL: none */
-    const char *name;       /* of a new sandbox; NULL: none */
-    const char *older;      /* a duration, as it was written; NULL: not said */
-    const char *output;     /* a file or directory, "-": stdout; NULL: not said */
-    const char *to;         /* a directory; NULL: the workspace itself */
-    const char *verify;     /* a command for sh -c; NULL: none */
-    const char *timeout;    /* a duration, as it was written; NULL: none */
-    const char *reviewed;   /* a digest; NULL: not said */
-    const char *conflict;   /* "host", "sandbox" or "both"; NULL: not said */
-    struct strings labels;  /* KEY or KEY=VALUE */
-    struct strings autorun; /* paths */
-    struct strings exclude; /* paths */
+    bool tty, no_tty;
+    bool detach;
+    bool again; /* --continue */
+    bool no_checkpoints;
+    bool follow;
+    bool timestamps;
+    bool follow_link, archive;
+    const char *report;         /* file for the report as JSON; NULL: none */
+    const char *name;           /* of a new sandbox; NULL: none */
+    const char *count;          /* a number, as it was written; NULL: not said */
+    const char *older;          /* a duration, as it was written; NULL: not said */
+    const char *output;         /* a file or directory, "-": stdout; NULL: not said */
+    const char *to;             /* a directory; NULL: the workspace itself */
+    const char *verify;         /* a command for sh -c; NULL: none */
+    const char *timeout;        /* a duration, as it was written; NULL: none */
+    const char *ttl, *idle;     /* durations, as they were written; NULL: none */
+    const char *then;           /* "stop", "pause" or "remove"; NULL: not said */
+    const char *workdir;        /* a directory inside; NULL: not said */
+    const char *user;           /* inside; NULL: not said */
+    const char *step;           /* a number, as it was written; NULL: not said */
+    const char *service;        /* its name; NULL: not said */
+    const char *address;        /* of a host; NULL: not said */
+    const char *reviewed;       /* a digest; NULL: not said */
+    const char *conflict;       /* "host", "sandbox" or "both"; NULL: not said */
+    const char *jobs, *retries; /* numbers, as they were written; NULL: not said */
+    const char *each, *results; /* files; NULL: none */
+    const char *diffs;          /* a directory; NULL: none */
+    const char *keep;           /* "winner", "all" or "none"; NULL: not said */
+    const char *score;          /* a command for sh -c; NULL: none */
+    const char *score_timeout;  /* a duration, as it was written; NULL: not said */
+    struct strings score_files; /* PATH or SRC:DST */
+    struct strings labels;      /* KEY or KEY=VALUE */
+    struct strings autorun;     /* paths */
+    struct strings exclude;     /* paths */
+    struct strings env;         /* KEY=VALUE, or KEY for the host's value */
 };
 
 /* How an option_row changes struct run_options. */
@@ -84,8 +108,12 @@ extern const struct option_row options_of_run[];
 
 struct options {
     struct run_options run;
-    struct spec_request spec; /* flags of fields; `command` has the words after the options */
-    struct strings words;     /* the words after the options, for every other command */
+    struct spec_request spec;      /* flags of fields; `command` has the words after the options */
+    struct strings words;          /* the words after the options, for every other command */
+    const char *verb;              /* one of the command's; NULL if it has none */
+    const struct command *command; /* as it was typed, for options_again() */
+    int argc;
+    char **argv;
 };
 
 #define OPTIONS_NONE ((struct options){ 0 })
@@ -98,6 +126,12 @@ struct options options_take(struct options *options);
 
 /* argv[0] is the command's name and is skipped.  Strings in `out` point into argv. */
 int options_parse(const struct command *command, int argc, char **argv, struct options *out, struct error *err);
+
+/* A duration that was given to --NAME, in milliseconds. */
+int options_duration(const char *name, const char *text, uint64_t *out, struct error *err);
+
+/* The same once more, for somebody who takes them as well. */
+int options_again(const struct options *options, struct options *out, struct error *err);
 
 /* One option of a command, whichever table it comes from. */
 struct option {

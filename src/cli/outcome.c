@@ -100,6 +100,7 @@ void outcome_print(const struct outcome *outcome)
             text_add_inert(&line, result->why.text);
         } else {
             remark_add(&changes->items[i], &outcome->review->items[i], &line);
+            text_add(&line, changes->items[i].kind == CHANGE_REMOVED ? " (removed)" : "");
         }
         puts(text_string(&line));
         conflicts += result->outcome == APPLY_CONFLICT;
@@ -115,17 +116,13 @@ void outcome_print(const struct outcome *outcome)
     conflict_show_ways();
 }
 
-void outcome_print_json(const struct outcome *outcome)
+void outcome_add_nodes(const struct outcome *outcome, struct node *root)
 {
-    autonode struct node root = { .kind = NODE_MAP };
-    autotext struct text out = TEXT_NONE;
     struct counts counts = count(outcome);
 
-    node_add(&root, "id", NODE_STRING, outcome->changed->kept->id);
-    node_add(&root, "dry_run", NODE_BOOL, outcome->dry_run ? "true" : "false");
-    remark_node_all(outcome->review, &root);
+    remark_node_all(outcome->review, root);
 
-    struct node *sums = node_add(&root, "outcomes", NODE_MAP, NULL);
+    struct node *sums = node_add(root, "outcomes", NODE_MAP, NULL);
 
     for (size_t i = 0; i < ARRAY_LEN(outcomes); i++) {
         autofree char *number = text_format("%zu", counts.of[i]);
@@ -133,7 +130,7 @@ void outcome_print_json(const struct outcome *outcome)
         node_add(sums, outcomes[i].name, NODE_NUMBER, number);
     }
 
-    struct node *list = node_add(&root, "changes", NODE_LIST, NULL);
+    struct node *list = node_add(root, "changes", NODE_LIST, NULL);
 
     for (size_t i = 0; i < outcome->changed->changes.len; i++) {
         const struct change *change = &outcome->changed->changes.items[i];
@@ -150,6 +147,4 @@ void outcome_print_json(const struct outcome *outcome)
             node_add_bytes(node, "why", outcome->results[i].why.text);
         remark_node(change, &outcome->review->items[i], node);
     }
-    node_write_json(&root, &out);
-    puts(text_string(&out));
 }

@@ -4,6 +4,7 @@
 
 struct apply_result;
 struct changed;
+struct node;
 struct review;
 
 /* What came of `cove apply`. */
@@ -18,7 +19,9 @@ struct outcome {
 
 /* A line for each change, and on standard error both sides of each conflict. */
 void outcome_print(const struct outcome *outcome);
-void outcome_print_json(const struct outcome *outcome);
+
+/* The same for programs. */
+void outcome_add_nodes(const struct outcome *outcome, struct node *root);
 
 /* Nothing was refused, in conflict or failed. */
 bool outcome_is_clean(const struct outcome *outcome);

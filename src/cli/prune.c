@@ -6,7 +6,6 @@
 #include "cli/table.h"
 #include "cli/view.h"
 #include "cli/which.h"
-#include "spec/forms.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -40,7 +39,7 @@ static bool is_meant(const struct pruning *pruning, const struct kept *kept)
     const struct record *record = &kept->record;
     time_t end = record->ended.tv_sec ? record->ended.tv_sec : record->created.tv_sec;
 
-    if (kept->state == KEPT_RUNNING || kept->state == KEPT_BROKEN || end > pruning->before)
+    if (kept_is_alive(kept) || kept->state == KEPT_BROKEN || end > pruning->before)
         return false;
     for (size_t i = 0; i < pruning->options->labels.len; i++)
         if (!record_has_label(record, pruning->options->labels.items[i]))
@@ -82,16 +81,6 @@ static void print(const struct pruning *pruning)
     fputs(text_string(&text), stdout);
 }
 
-static int read_older(const struct run_options *options, uint64_t *millis, struct error *err)
-{
-    autotext struct text why = TEXT_NONE;
-    const char *older = options->older ? options->older : OLDER_USUALLY;
-
-    if (form_duration(older, millis, &why))
-        return 0;
-    return error_set(err, ERROR_INVALID, "--older %.100s: %s", older, text_string(&why));
-}
-
 int cli_prune(struct options *options, struct error *err)
 {
     autowhich struct which which = WHICH_NONE;
@@ -101,7 +90,8 @@ int cli_prune(struct options *options, struct error *err)
 
     if (options->words.len)
         return error_set(err, ERROR_INVALID, "`cove prune` takes no words; `cove rm` removes single sandboxes");
-    if (read_older(&options->run, &millis, err) < 0 || which_read(&which, err) < 0)
+    if (options_duration("older", options->run.older ? options->run.older : OLDER_USUALLY, &millis, err) < 0 ||
+        which_read(&which, err) < 0)
         return -1;
     pruning.before = time(NULL) - (time_t)(millis / 1000);
     for (size_t i = 0; i < which.all.len; i++)

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "box/box.h"
 #include "box/place.h"
@@ -11,18 +12,25 @@
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/copying.h"
+#include "cli/exec.h"
+#include "cli/goingon.h"
 #include "cli/homing.h"
+#include "cli/prove.h"
 #include "cli/say.h"
 #include "cli/through.h"
+#include "gateway/rules.h"
 #include "init/filters.h"
 #include "init/protocol.h"
+#include "keeper/entrance.h"
 #include "keeper/explain.h"
 #include "keeper/guard.h"
 #include "keeper/held.h"
 #include "keeper/keep.h"
 #include "keeper/keeper.h"
 #include "keeper/live.h"
+#include "keeper/outlet.h"
 #include "keeper/report.h"
+#include "keeper/resume.h"
 #include "store/store.h"
 #include "sys/sys.h"
 
@@ -31,6 +39,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -38,6 +47,7 @@
 struct run {
     struct context context;
     const struct run_on *on; /* a run for ourselves; or NULL */
+    struct goingon goingon;  /* in a sandbox that was there before */
     struct plan plan;
     struct sandbox_dir dir;
     char id[ID_LENGTH + 1];
@@ -49,6 +59,8 @@ struct run {
     struct strings changes; /* trees whose files a command may have removed itself */
     struct timespec started;
     uint64_t began_at, planned_at, cloned_at; /* CLOCK_MONOTONIC in microseconds */
+    struct rules rules;                       /* of the network ... */
+    struct outlet outlet;                     /* ... and what was asked of it */
     struct result result;
     struct record record; /* unless nothing is kept */
     int verdict;          /* to the guard */
@@ -60,12 +72,22 @@ static void run_free(struct run *run)
     if (run->box.pidfd >= 0) /* that PID 1 ends is no matter of its word; nobody needs its layers any more */
         sys_pidfd_kill(run->box.pidfd, SIGKILL);
     explain_free(run->explain);
+    box_forget(&run->box);
+    requests_free(&run->outlet.requests);
+    rules_free(&run->rules);
     record_free(&run->record);
     through_free(&run->through);
     live_end_free(&run->home);
     strings_free(&run->changes);
     plan_free(&run->plan);
     context_free(&run->context);
+    goingon_free(&run->goingon);
+}
+
+/* What the sandbox was before this run; NULL: it is new. */
+static const struct record *old_record(const struct run *run)
+{
+    return run->goingon.kept ? &run->goingon.kept->record : NULL;
 }
 
 /* The workspace as it was found, with another tree in its place.  Policy has had its say by now; of how the
@@ -94,6 +116,8 @@ static int make_plan(struct run *run, struct error *err)
 
     if (context_read(context, err) < 0 || (run->on && take_tree(context, run->on, err) < 0))
         return -1;
+    if (old_record(run) && old_record(run)->shifted)
+        context->host.id_base = (uint32_t)old_record(run)->base;
     if (context->spec.workspace == WORKSPACE_RW && through_prepare(&run->through, &context->trees, err) < 0)
         return -1;
     if (plan_build(&context->spec, &context->host, &context->workspace, &context->trees, &run->plan, err) < 0)
@@ -101,7 +125,7 @@ static int make_plan(struct run *run, struct error *err)
 #ifdef COVE_UNSAFE
     unsafe_apply(&run->plan);
 #endif
-    return 0;
+    return old_record(run) ? resume_prepare(&context->host, old_record(run), &run->dir, &run->plan, err) : 0;
 }
 
 static void print_plan(const struct run *run)
@@ -153,6 +177,9 @@ static struct keeper_run keeper_wishes(struct run *run)
         .flags = plan->start_flags | (run->explain ? START_EXPLAIN : 0U),
         .tty = say_wants_terminal(spec->terminal),
         .timeout_ms = spec->timeout_ms,
+        .limits = &plan->limits,
+        .processes = plan_process_rlimit(plan),
+        .layers = run->dir.fd,
         .started = start_helpers,
         .owner = run,
         .in = run->on ? -1 : STDIN_FILENO,
@@ -160,6 +187,8 @@ static struct keeper_run keeper_wishes(struct run *run)
         .err = STDERR_FILENO,
         .pipe_owner = plan->ids.shifted ? plan->ids.base + plan->ids.uid : run->context.host.uid,
         .explain = run->explain,
+        .outlet = &run->outlet,
+        .rules = &run->rules,
     };
 }
 
@@ -167,8 +196,11 @@ static void start_explaining(struct run *run)
 {
     struct explain_view view = {
         .spec = &run->context.spec,
+        .host = &run->context.host,
+        .trees = &run->plan.trees,
         .workspace = run->plan.workspace,
         .changes = &run->changes,
+        .writable = run->plan.landlock_abi > 0 ? &run->plan.writable : NULL,
         .filter = (run->plan.start_flags & START_STRICT ? FILTER_STRICT : 0U) |
                   (run->plan.start_flags & START_FAKEROOT ? FILTER_FAKEROOT : 0U),
     };
@@ -189,36 +221,29 @@ static void end_unguarded(struct run *run)
     if (run->guarded)
         return;
     box_end(&run->box);
-    (void)store_remove(&run->dir, &ignored);
+    if (old_record(run))
+        (void)record_write(run->dir.fd, old_record(run), &ignored); /* it is as it was */
+    else
+        (void)store_remove(&run->dir, &ignored);
 }
 
-static int start_once(struct run *run, struct error *err)
+static int prepare(void *owner, struct sandbox_dir *dir, struct error *err)
 {
-    const struct host *host = &run->context.host;
+    struct run *run = owner;
 
-    if (store_create(host->state, &run->dir, err) < 0)
-        return -1;
-    memcpy(run->id, run->dir.id, sizeof run->id);
-    if ((run->plan.workspace_mode != WORKSPACE_COPY ||
-         copying_take(&run->plan, host->state, &run->dir, err) == 0) &&
-        box_start(&run->plan, host, run->dir.id, &run->box, err) == 0)
+    memcpy(run->id, dir->id, sizeof run->id);
+    if (run->plan.workspace_mode != WORKSPACE_COPY)
         return 0;
-    end_unguarded(run);
-    return -1;
+    if (old_record(run))
+        return copying_use(&run->plan, run->context.host.state, dir, err);
+    return copying_take(&run->plan, run->context.host.state, dir, false, err);
 }
 
-/* While the sandbox sets itself up we look whether its image was still right; only then is it
- * asked to start the command. */
 static int start_box(struct run *run, struct error *err)
 {
-    if (start_once(run, err) < 0)
-        return -1;
-    if (plan_holds(&run->plan))
-        return 0;
-    end_unguarded(run);
-    if (plan_renew(&run->plan, &run->context.host, err) < 0)
-        return -1;
-    return start_once(run, err);
+    struct entrance entrance = { &run->context.host, &run->plan, prepare, run };
+
+    return entrance_enter(&entrance, &run->dir, &run->box, err);
 }
 
 static struct keep_about about(const struct run *run)
@@ -230,12 +255,25 @@ static struct keep_about about(const struct run *run)
                                 .created = run->started };
 }
 
+/* So that another run can go on in it. */
+static int write_spec(const struct run *run, struct error *err)
+{
+    autotext struct text json = TEXT_NONE;
+
+    spec_json(&run->context.spec, &json);
+    return store_write_file(run->dir.fd, STORE_SPEC, text_string(&json), json.len, err);
+}
+
 /* Also beside the set-up, and before the command can change anything. */
 static int begin_record(struct run *run, struct error *err)
 {
     struct keep_about subject = about(run);
 
-    if (!has_record(run) || keep_begin(&subject, &run->dir, &run->record, err) == 0)
+    if (!has_record(run))
+        return 0;
+    if (write_spec(run, err) == 0 &&
+        (old_record(run) ? keep_again(&subject, old_record(run), &run->dir, &run->record, err)
+                         : keep_begin(&subject, &run->dir, &run->record, err)) == 0)
         return 0;
     end_unguarded(run);
     return -1;
@@ -294,6 +332,7 @@ static int contain(struct run *run, struct error *err)
     if (run->plan.workspace_mode == WORKSPACE_LIVE && !run->context.options.run.quiet)
         homing_announce(&run->plan);
     start_explaining(run);
+    context_rules(&run->context, &run->rules);
 
     struct keeper_run wishes = keeper_wishes(run);
     int result = keeper_run(&run->box, &wishes, &run->result, err);
@@ -307,13 +346,17 @@ static int contain(struct run *run, struct error *err)
     return result;
 }
 
-static void list_protections(const struct plan *plan, struct strings *out)
+static void list_protections(const struct plan *plan, const struct rules *rules, struct strings *out)
 {
-    static const char *const always[] = { "namespaces", "private-root", "no-new-privileges", "seccomp",
-                                          "no-network" };
+    static const char *const always[] = { "namespaces", "private-root", "no-new-privileges", "seccomp" };
+    static const char *const networks[] = {
+        [NETWORK_NONE] = "no-network", [NETWORK_RULES] = "network-rules", [NETWORK_OPEN] = "network-public"
+    };
+    bool none = rules->mode == NETWORK_RULES && rules->list.len == 0;
 
     for (size_t i = 0; i < ARRAY_LEN(always); i++)
         strings_add(out, always[i]);
+    strings_add(out, networks[none ? NETWORK_NONE : rules->mode]);
     strings_add(out, plan->start_flags & START_ROOT ? "few-capabilities" : "no-capabilities");
     if (plan->landlock_abi > 0)
         strings_take(out, text_format("landlock-%d", plan->landlock_abi));
@@ -326,10 +369,14 @@ static void print_report(const struct report *report, const struct run_options *
     autotext struct text text = TEXT_NONE;
     bool colour = report_wants_colour(STDERR_FILENO);
 
-    if (options->summary || (!options->quiet && isatty(STDERR_FILENO)))
+    bool whole = options->summary || (!options->quiet && isatty(STDERR_FILENO));
+
+    if (whole)
         report_summary(report, colour, &text);
     else if (report->findings)
         report_findings(report->findings, colour, &text);
+    if (!whole && !options->quiet && report->result->reason == RESULT_TIMED_OUT)
+        text_add(&text, "cove: the time was up (--timeout), and everything was killed\n");
     fputs(text_string(&text), stderr);
 }
 
@@ -366,7 +413,7 @@ static int tell(const struct run *run, struct error *err)
         .exited = since(run, result->exited_at),
         .empty = since(run, result->empty_at),
     };
-    char hash[65];
+    char hash[65] = "";
     struct report report = {
         .id = run->id,
         .spec_hash = hash,
@@ -383,14 +430,18 @@ static int tell(const struct run *run, struct error *err)
         .set_aside = &run->through.aside,
         .stuck = &run->through.stuck,
         .kept = run->kept,
+        .limits = &run->plan.limits,
         .enforced = &protections,
         .findings = run->explain ? &findings : NULL,
+        .requests = &run->outlet.requests,
+        .no_network = run->box.network.lacking.kind != ERROR_NONE ? run->box.network.lacking.text : NULL,
     };
     int written = 0;
 
-    spec_hash(&context->spec, hash);
+    if (context->options.run.report) /* the only one that shows it */
+        spec_hash(&context->spec, hash);
     clock_gettime(CLOCK_REALTIME, &report.ended);
-    list_protections(&run->plan, &protections);
+    list_protections(&run->plan, &run->rules, &protections);
     if (run->explain)
         explain_findings(run->explain, &findings);
     print_report(&report, &context->options.run);
@@ -406,7 +457,7 @@ static void open_early(struct run *run)
 {
     struct error ignored;
 
-    (void)box_open(plan_own_namespaces, geteuid() != 0, &run->box, &ignored);
+    (void)box_open(plan_own_namespaces, geteuid() != 0, -1, &run->box, &ignored);
 }
 
 /* Instead of a run: what it would be. */
@@ -423,12 +474,39 @@ static int only_tell(struct run *run, struct error *err)
     return 0;
 }
 
+/* Root inside is not the root that may write to everybody's files. */
+static void warn_of_owner(const struct run *run)
+{
+    const struct plan *plan = &run->plan;
+    struct stat info;
+
+    if (run->context.options.run.quiet || run->context.host.uid != 0 || plan->start_flags & START_ROOT ||
+        plan->workspace_mode == WORKSPACE_RO || stat(plan->workspace, &info) < 0 || info.st_uid == 0)
+        return;
+    say_warning(
+        "%s belongs to uid %u, and the command cannot write to it: run cove as that user, or with --root",
+        plan->workspace, (unsigned)info.st_uid);
+}
+
+/* Those of a policy file are for sandboxes that stay, and nobody asked for them here. */
+static int check_services(const struct spec_request *request, struct error *err)
+{
+    for (size_t i = 0; i < request->len; i++)
+        if (request->items[i].field == &fields[FIELD_SERVICES])
+            return error_set(err, ERROR_INVALID, "--service is for `cove create`: a run has one command");
+    return 0;
+}
+
 static int run_command(struct run *run, struct error *err)
 {
     const struct run_options *options = &run->context.options.run;
     struct keep_about subject = about(run);
 
-    if (keep_check(&subject, err) < 0)
+    if (check_services(&run->context.options.spec, err) < 0)
+        return -1;
+    if (options->report && file_deliverable(options->report, err) < 0)
+        return error_while(err, "write the report");
+    if (keep_check(&subject, err) < 0 || (options->prove && prove_first(&run->context.options, err) < 0))
         return -1;
     if (!options->print_plan && !options->dry_run)
         open_early(run);
@@ -439,6 +517,7 @@ static int run_command(struct run *run, struct error *err)
     run->planned_at = clock_us();
     if (options->print_plan || options->dry_run)
         return only_tell(run, err);
+    warn_of_owner(run);
 
     int result = contain(run, err);
     struct error ignored;
@@ -450,9 +529,12 @@ static int run_command(struct run *run, struct error *err)
 
 static void run_init(struct run *run)
 {
-    *run = (struct run){ .dir = SANDBOX_DIR_NONE,
+    *run = (struct run){ .goingon = GOINGON_NONE,
+                         .dir = SANDBOX_DIR_NONE,
                          .box = BOX_NONE,
                          .live = LIVE_NONE,
+                         .rules = RULES_NONE,
+                         .outlet = OUTLET_NONE,
                          .record = RECORD_NONE,
                          .verdict = -1,
                          .began_at = clock_us() };
@@ -493,6 +575,23 @@ int run_on(const struct run_on *wish, int *code, struct error *err)
     return result;
 }
 
+/* In a sandbox that stays, it is one more command; in another one, a run that begins with what is there. */
+static int go_on(struct run *run, bool *stays, struct error *err)
+{
+    struct options *options = &run->context.options;
+    struct goingon *goingon = &run->goingon;
+
+    if (goingon_find(options, goingon, err) < 0)
+        return -1;
+    if (!goingon->kept)
+        return 0;
+    *stays = goingon->kept->record.stays;
+    if (*stays && goingon_check_staying(goingon, options, err) < 0)
+        return -1;
+    return *stays ? exec_once(&goingon->which, goingon->kept, &options->spec.command, err)
+                  : goingon_take(goingon, options, &run->dir, err);
+}
+
 /* A run that ended may still have something to say: why its command was not started, or that its
  * output was lost. */
 int cli_run(struct options *options, struct error *err)
@@ -502,7 +601,13 @@ int cli_run(struct options *options, struct error *err)
     run_init(&run);
     run.context.options = options_take(options);
 
-    int code = run_command(&run, err) < 0 ? say_error(err) : run.result.exit_code;
+    bool stays = false;
+    int code = go_on(&run, &stays, err);
+
+    if (code < 0)
+        code = which_error(err);
+    else if (!stays)
+        code = run_command(&run, err) < 0 ? say_error(err) : run.result.exit_code;
 
     if (run.ran && run.result.error.kind != ERROR_NONE)
         say_error(&run.result.error);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <stdbool.h>
+
 struct error;
 struct options;
 struct plan;
@@ -22,4 +24,7 @@ int run_on(const struct run_on *wish, int *code, struct error *err);
 /* Test builds only: leaves out the guards that $COVE_UNSAFE_WITHOUT names, comma-separated, to
  * show that an attack works without them. */
 void unsafe_apply(struct plan *plan);
+
+/* Whether the guard of this name is left out. */
+bool unsafe_without(const char *guard);
 #endif

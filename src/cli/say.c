@@ -5,6 +5,7 @@
 #include "cli/help.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +25,12 @@ static void print(const char *prefix, const char *message)
 
 int say_error(const struct error *err)
 {
-    print("cove: ", err->text);
+    struct error whole = *err;
+
+    /* The text says what was tried; the doctor tries the calls that it takes one by one. */
+    if (err->kind == ERROR_SYSTEM && err->sys_errno == ENOSYS && !strstr(err->text, "cove doctor"))
+        error_hint(&whole, "a system call is missing here (`cove doctor` tells more)");
+    print("cove: ", whole.text);
     return EXIT_OWN_ERROR;
 }
 
@@ -70,15 +76,25 @@ static char ask(const char *question, const char *answers)
     return read_letter();
 }
 
+/* The one in capitals. */
+static char usual_of(const char *answers)
+{
+    return (char)tolower(answers[strcspn(answers, "ABCDEFGHIJKLMNOPQRSTUVWXYZ")]);
+}
+
+/* What stands for nothing is no answer. */
+static bool is_answer(const char *answers, char letter)
+{
+    return letter != '?' && (letter == usual_of(answers) || strchr(answers, letter));
+}
+
 char say_choose(const char *question, const char *answers, const char *help)
 {
     char letter;
 
-    while ((letter = ask(question, answers)) == '?' && strchr(answers, '?'))
+    while ((letter = ask(question, answers)) && !is_answer(answers, letter))
         fputs(help, stderr);
-    if (!letter || !strchr(answers, letter)) /* the one in capitals */
-        letter = (char)tolower(answers[strcspn(answers, "ABCDEFGHIJKLMNOPQRSTUVWXYZ")]);
-    return letter;
+    return (char)(letter ? letter : usual_of(answers));
 }
 
 bool say_ask(const char *question)

@@ -79,6 +79,15 @@ static void add_record(struct text *out, const struct record *record)
     add_layers(out, &record->layers);
 }
 
+static void add_services(struct text *out, const struct kept *kept)
+{
+    autostrings struct strings services = STRINGS_NONE;
+
+    view_services(kept, &services);
+    for (size_t i = 0; i < services.len; i++)
+        add_line(out, i ? "" : "services", services.items[i]);
+}
+
 static void show_text(const struct which *which, const struct kept *kept, const struct view *view,
                       struct text *out)
 {
@@ -93,6 +102,7 @@ static void show_text(const struct which *which, const struct kept *kept, const 
         add_line(out, "error", kept->problem.text);
     } else {
         add_record(out, &kept->record);
+        add_services(out, kept);
         add_line(out, "changes", view_changes(kept, view));
     }
     add_line(out, "space", text_string(&space));

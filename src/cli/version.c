@@ -4,9 +4,9 @@
 #include <stdio.h>
 
 #ifdef COVE_UNSAFE
-static const char build[] = "unsafe test build, do not use";
+const char version_build[] = "unsafe test build, do not use";
 #else
-static const char build[] = "release";
+const char version_build[] = "release";
 #endif
 
 const struct option_row options_of_version[] = {
@@ -18,8 +18,8 @@ int cli_version(struct options *options, struct error *err)
 {
     (void)err;
     if (options->run.json)
-        printf("{\"version\":\"%s\",\"build\":\"%s\"}\n", COVE_VERSION, build);
+        printf("{\"version\":\"%s\",\"build\":\"%s\"}\n", COVE_VERSION, version_build);
     else
-        printf("cove %s (%s)\n", COVE_VERSION, build);
+        printf("cove %s (%s)\n", COVE_VERSION, version_build);
     return 0;
 }

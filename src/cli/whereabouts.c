@@ -6,6 +6,7 @@
 #include "cli/say.h"
 #include "keeper/record.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 
@@ -34,8 +35,11 @@ static void take_instead(struct record *record, const struct place *place)
     record_move(record, place->path);
 }
 
-static int not_found(const struct record *record, const struct place *there, struct error *err)
+static int not_found(const struct record *record, const struct place *there, int number, struct error *err)
 {
+    errno = number;
+    if (there->fd < 0 && number != ENOENT && number != ENOTDIR)
+        return error_sys(err, "open the workspace %.200s", record->workspace);
     if (there->fd >= 0)
         error_set(err, ERROR_REFUSED,
                   "%.200s is not the directory that the sandbox was started on; it was replaced since",
@@ -58,6 +62,9 @@ int whereabouts_find(struct record *record, const char *here, const char *to, st
     if (place_open(AT_FDCWD, record->workspace, &there) == 0 && is_it(record, &there) &&
         strcmp(there.path, record->workspace) == 0)
         return 0;
+
+    int number = errno;
+
     for (size_t i = 0; i < ARRAY_LEN(elsewhere); i++) {
         autoplace struct place place = PLACE_NONE;
 
@@ -67,7 +74,7 @@ int whereabouts_find(struct record *record, const char *here, const char *to, st
         }
     }
     if (!to || place_open(AT_FDCWD, to, &copy) < 0)
-        return not_found(record, &there, err);
+        return not_found(record, &there, number, err);
     say_warning("the workspace %.200s is not there any more; what the sandbox wrote is compared with %.200s",
                 record->workspace, copy.path);
     take_instead(record, &copy);

@@ -18,6 +18,15 @@ int which_read(struct which *which, struct error *err)
     return kept_read(which->host.state, &which->all, err);
 }
 
+int which_read_for(struct which *which, const char *word, struct error *err)
+{
+    if (host_read(&which->host, err) < 0)
+        return -1;
+    return word && kept_read_one(which->host.state, word, &which->all)
+               ? 0
+               : kept_read(which->host.state, &which->all, err);
+}
+
 void which_free(struct which *which)
 {
     kept_free(&which->all);
@@ -65,4 +74,22 @@ int which_error(const struct error *err)
     int code = say_error(err);
 
     return err->kind == ERROR_MISSING ? EXIT_NOT_THERE : code;
+}
+
+int which_each(const struct strings *words, const char *command,
+               int (*act)(const char *word, const void *owner, struct error *err), const void *owner,
+               struct error *err)
+{
+    int worst = 0;
+
+    if (!words->len) {
+        error_set(err, ERROR_INVALID, "`cove %s` needs a sandbox: cove %s ID...", command, command);
+        return error_hint(err, "`cove ls` lists them");
+    }
+    for (size_t i = 0; i < words->len; i++) {
+        int code = act(words->items[i], owner, err) < 0 ? which_error(err) : 0;
+
+        worst = code > worst ? code : worst;
+    }
+    return worst;
 }

@@ -68,6 +68,14 @@ static bool take_sides(const char *word, size_t digits, struct diff_line *out)
     return *word;
 }
 
+/* A directory is no file: what ends so would be nothing in a directory that is judged by its name. */
+static bool is_path(const char *path)
+{
+    size_t len = strlen(path);
+
+    return len > 0 && path[len - 1] != '/';
+}
+
 enum answer answer_diff(const char **at, const char *end, size_t digits, struct diff_line *out)
 {
     const char *word;
@@ -80,7 +88,7 @@ enum answer answer_diff(const char **at, const char *end, size_t digits, struct 
     if (!word || !take_sides(word, digits, out))
         return ANSWER_NONSENSE;
     out->path = answer_word(at, end);
-    return out->path && *out->path ? ANSWER_ONE : ANSWER_NONSENSE;
+    return out->path && is_path(out->path) ? ANSWER_ONE : ANSWER_NONSENSE;
 }
 
 enum answer answer_blob(const char **at, const char *end, size_t digits, struct blob *out)

@@ -8,6 +8,7 @@
 #include "box/gitlink.h"
 #include "box/tree.h"
 #include "keeper/record.h"
+#include "keeper/upper.h"
 #include "sys/sys.h"
 
 #include <fcntl.h>
@@ -59,15 +60,16 @@ const struct record_layer *repository_layer(const struct record *record)
 int repository_open_layer(int dir, const struct record *record, const struct record_layer *layer,
                           struct merged *out, struct error *err)
 {
-    autofree char *name = text_format("u%llu", (unsigned long long)layer->number);
     struct stat status;
 
     *out = MERGED_NONE;
     out->marks = record->shifted ? CHANGES_MARKS_TRUSTED : CHANGES_MARKS_USER;
-    out->upper = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    out->upper = upper_open(dir, record, layer->number, NULL, err);
+    if (out->upper < 0)
+        return -1;
     out->base = sys_openat2(AT_FDCWD, layer->source, O_RDONLY | O_DIRECTORY | O_CLOEXEC,
                             RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
-    if (out->upper < 0 || out->base < 0 || fstat(out->base, &status) < 0)
+    if (out->base < 0 || fstat(out->base, &status) < 0)
         return error_sys(err, "open %.200s and what the sandbox wrote there", layer->source);
     if (status.st_dev != layer->device || status.st_ino != layer->inode)
         return error_set(err, ERROR_REFUSED,

@@ -16,6 +16,7 @@
 #include <linux/seccomp.h>
 #include <linux/securebits.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,17 +49,8 @@ static _Noreturn void fail(struct start *start, int status, const char *what)
 
 static bool left_out(const struct start *start, uint32_t guard)
 {
-#ifdef COVE_UNSAFE
-    return start->message.flags & guard;
-#else
-    (void)start, (void)guard;
-    return false;
-#endif
+    return start_leaves_out(start->message.flags, guard);
 }
-
-#ifndef COVE_UNSAFE
-enum { START_NO_SECCOMP, START_NO_CAPS, START_NO_SESSION, START_NO_CLOSE, START_NO_DUMPABLE };
-#endif
 
 static uint64_t kept_capabilities(const struct start *start)
 {
@@ -76,13 +68,13 @@ static void take_stdio(struct start *start)
 
 static void drop_bounding_set(struct start *start)
 {
-    for (unsigned cap = 0; cap < 64; cap++) {
-        if (kept_capabilities(start) >> cap & 1 || prctl(PR_CAPBSET_DROP, cap) == 0)
-            continue;
-        if (errno == EINVAL)
-            return; /* the kernel knows no more of them; verify() counts them */
-        fail(start, 125, "drop the capability bounding set");
-    }
+    int have;
+
+    /* To look is cheaper than to drop again.  The kernel says when there are no more of them; verify() counts.
+     */
+    for (unsigned cap = 0; (have = prctl(PR_CAPBSET_READ, cap)) >= 0; cap++)
+        if (have && !(kept_capabilities(start) >> cap & 1) && prctl(PR_CAPBSET_DROP, cap) < 0)
+            fail(start, 125, "drop the capability bounding set");
 }
 
 static void set_capabilities(struct start *start, uint64_t set)
@@ -95,6 +87,70 @@ static void set_capabilities(struct start *start, uint64_t set)
 
     if (syscall(SYS_capset, &header, data) < 0)
         fail(start, 125, "drop capabilities");
+}
+
+/* The hard ones, which nobody inside can raise again; never above what we were given ourselves. */
+static const struct bound {
+    int resource;
+    size_t at; /* in struct message */
+} bounds[] = {
+    { RLIMIT_NPROC, offsetof(struct message, processes) },
+    { RLIMIT_NOFILE, offsetof(struct message, open_files) },
+    { RLIMIT_FSIZE, offsetof(struct message, file_size) },
+};
+
+static uint64_t bound_of(const struct start *start, const struct bound *bound)
+{
+    return *(const uint64_t *)(const void *)((const char *)&start->message + bound->at);
+}
+
+static void set_limits(struct start *start)
+{
+    for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++) {
+        uint64_t most = bound_of(start, &bounds[i]);
+        struct rlimit limit;
+
+        if (!most)
+            continue;
+        if (getrlimit(bounds[i].resource, &limit) < 0)
+            fail(start, 125, "read a limit");
+        limit.rlim_max = limit.rlim_max < most ? limit.rlim_max : most;
+        limit.rlim_cur = limit.rlim_cur < limit.rlim_max ? limit.rlim_cur : limit.rlim_max;
+        if (setrlimit(bounds[i].resource, &limit) < 0)
+            fail(start, 125, "set a limit");
+    }
+}
+
+/* Counted for each user of the machine, over all namespaces: most of it is left to the owner's own programs.
+ * Timers count as signals. */
+static void leave_a_part(struct start *start)
+{
+    enum { SHARE = 8 };
+    static const int shared[] = { RLIMIT_SIGPENDING, RLIMIT_MSGQUEUE };
+
+    for (size_t i = 0; i < sizeof shared / sizeof *shared; i++) {
+        struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
+
+        if (getrlimit(shared[i], &limit) < 0)
+            fail(start, 125, "read a limit");
+        if (limit.rlim_max == RLIM_INFINITY)
+            continue;
+        limit.rlim_cur = limit.rlim_max = limit.rlim_max / SHARE;
+        if (setrlimit(shared[i], &limit) < 0)
+            fail(start, 125, "set a limit");
+    }
+}
+
+static bool limits_hold(const struct start *start)
+{
+    for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++) {
+        struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY }; /* a call that only says yes fills in nothing */
+
+        if (bound_of(start, &bounds[i]) &&
+            (getrlimit(bounds[i].resource, &limit) < 0 || limit.rlim_max > bound_of(start, &bounds[i])))
+            return false;
+    }
+    return true;
 }
 
 /* Uid 0 gains nothing by being 0, unless it was asked to be root in the box. */
@@ -116,10 +172,11 @@ static void become_user(struct start *start)
     if (!kept && prctl(PR_SET_SECUREBITS, SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
                                               SECBIT_NO_SETUID_FIXUP_LOCKED) < 0)
         fail(start, 125, "lock the secure bits");
-    set_capabilities(start, kept);
-    /* With fs.suid_dumpable=1 the kernel opens the memory of whoever changes users; it is PID 1's too. */
+    /* With fs.suid_dumpable=1 the kernel opens the memory of whoever changes users; it is PID 1's too.  As long
+     * as we have rights that a command has not, none can trace us all the same. */
     if (prctl(PR_GET_DUMPABLE) == 1 && !left_out(start, START_NO_DUMPABLE))
         prctl(PR_SET_DUMPABLE, 0);
+    set_capabilities(start, kept);
 }
 
 /* From inside the domain PID 1, which is outside, cannot be signalled; older kernels do not scope
@@ -138,16 +195,22 @@ static bool domain_holds(void)
 }
 
 /* With its rights still in hand, so that what it is refused is refused by the domain. */
+int command_enter_domain(struct error *err)
+{
+    if (syscall(SYS_landlock_restrict_self, PROTOCOL_LANDLOCK_FD, 0) < 0)
+        return error_sys(err, "enter the Landlock domain");
+    if (domain_holds())
+        return 0;
+    errno = EPERM;
+    return error_sys(err, "read back: the Landlock domain does not hold");
+}
+
 static void enter_domain(struct start *start)
 {
-    if (!start->domain)
-        return; /* this kernel has no Landlock: the plan said so */
-    if (syscall(SYS_landlock_restrict_self, PROTOCOL_LANDLOCK_FD, 0) < 0)
-        fail(start, 125, "enter the Landlock domain");
-    if (!domain_holds()) {
-        errno = EPERM;
-        fail(start, 125, "read back: the Landlock domain does not hold");
-    }
+    if (start->as != LAUNCH_OWN || command_enter_domain(&start->error) == 0)
+        return; /* it is inside, or this kernel has no Landlock: the plan said so */
+    start->failed = 125;
+    _exit(125);
 }
 
 static unsigned choose_filter(const struct start *start)
@@ -176,7 +239,7 @@ static void install_filter(struct start *start)
     if (listener < 0)
         fail(start, 125, "install the seccomp filter");
     if (explain) {
-        struct message message = { .kind = MESSAGE_LISTENER };
+        struct message message = { .kind = MESSAGE_LISTENER, .job = start->message.job };
 
         if (wire_send(PROTOCOL_INIT_FD, &message, &listener, 1) < 0)
             fail(start, 125, "hand out the seccomp listener");
@@ -236,6 +299,8 @@ static void verify(struct start *start)
         wrong = "read back: the session is not its own";
     else if (!left_out(start, START_NO_CLOSE) && fcntl(PROTOCOL_INIT_FD, F_GETFD) != FD_CLOEXEC)
         wrong = "read back: descriptors would be inherited";
+    else if (!limits_hold(start))
+        wrong = "read back: limits are not what was asked for";
     errno = EPERM;
     if (wrong)
         fail(start, 125, wrong);
@@ -312,6 +377,20 @@ static void search_and_execute(const struct start *start)
     errno = refused ? EACCES : ENOENT;
 }
 
+/* Nobody inside can have changed it: a memfd of the keeper's, sealed.  No path leads to it before the exec, and
+ * what /proc/self/exe leads to afterwards cannot be written to either. */
+static void execute_program(const struct start *start)
+{
+    enum { SEALS = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE };
+    int seals = fcntl(start->program, F_GET_SEALS);
+
+    if (seals < 0)
+        return;
+    errno = EPERM;
+    if ((seals & SEALS) == SEALS)
+        syscall(SYS_execveat, start->program, "", start->argv, start->envp, AT_EMPTY_PATH);
+}
+
 void command_become(struct start *start)
 {
     char what[200];
@@ -325,6 +404,8 @@ void command_become(struct start *start)
         syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC);
     umask(022);
     become_user(start);
+    set_limits(start);
+    leave_a_part(start);
     if (chdir(start->cwd) < 0) {
         snprintf(what, sizeof what, "enter the directory %.150s", start->cwd);
         fail(start, 125, what);
@@ -333,6 +414,11 @@ void command_become(struct start *start)
     sigprocmask(SIG_SETMASK, &none, NULL);
     install_filter(start);
     verify(start);
+    if (start->program >= 0) {
+        execute_program(start);
+        snprintf(what, sizeof what, "run the program for %.150s", start->argv[0]);
+        fail(start, 126, what);
+    }
     search_and_execute(start);
     int number = errno;
 

@@ -15,7 +15,7 @@ enum filter_kind {
     FILTER_DEFAULT = 0,
     FILTER_STRICT = 1 << 0,   /* no debugging of others, no AIO, no internet sockets */
     FILTER_FAKEROOT = 1 << 1, /* changes of owner and identity succeed without effect */
-    FILTER_EXPLAIN = 1 << 2,  /* refused calls, and calls with a path, wait for a supervisor */
+    FILTER_EXPLAIN = 1 << 2,  /* refused calls, and calls with a path or address, wait for a supervisor */
     FILTER_INIT = 1 << 3,
     FILTER_COUNT,
 };

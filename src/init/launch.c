@@ -11,7 +11,6 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -30,29 +29,25 @@
  * most for one exec; more words than that can never be started. */
 enum { WORDS_MAX = 8 << 20 };
 
-static void say_failed(int status, const struct error *error)
+void launch_failed(const struct message *message, int status, const struct error *error)
 {
-    struct message message = { .kind = MESSAGE_FAILED, .status = status, .error = *error };
+    struct message failed = { .kind = MESSAGE_FAILED, .job = message->job, .status = status, .error = *error };
 
-    wire_send(PROTOCOL_INIT_FD, &message, NULL, 0);
+    wire_send(PROTOCOL_INIT_FD, &failed, NULL, 0);
 }
 
-/* Splits the next `count` strings off the words; NULL if there are fewer. */
-static char **take_words(char **at, const char *end, uint32_t count)
+/* Splits the next `count` strings off the words; false if there are fewer. */
+static bool take_words(char **at, const char *end, uint32_t count, char **words)
 {
-    char **words = calloc((size_t)count + 1, sizeof *words);
-
-    for (uint32_t i = 0; words && i < count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         char *stop = *at < end ? memchr(*at, '\0', (size_t)(end - *at)) : NULL;
 
-        if (!stop) {
-            free(words);
-            return NULL;
-        }
+        if (!stop)
+            return false;
         words[i] = *at;
         *at = stop + 1;
     }
-    return words;
+    return true;
 }
 
 static int read_words(struct start *start, int fd, struct error *err)
@@ -69,13 +64,17 @@ static int read_words(struct start *start, int fd, struct error *err)
         return error_sys(err, "map the words of a command");
 
     const char *end = words + size;
-    char **cwd = take_words(&words, end, 1);
+    uint32_t arguments = start->message.arguments, variables = start->message.variables;
+    size_t room = ((size_t)arguments + variables + 2) * sizeof *start->argv;
 
-    start->cwd = cwd ? cwd[0] : NULL;
-    free(cwd);
-    start->argv = take_words(&words, end, start->message.arguments);
-    start->envp = take_words(&words, end, start->message.variables);
-    if (!start->cwd || !start->argv || !start->argv[0] || !start->envp)
+    /* By pages: the first word from malloc costs six calls. */
+    start->argv = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (start->argv == MAP_FAILED)
+        return error_sys(err, "make room for the words of a command");
+    start->envp = start->argv + arguments + 1;
+    start->cwd = words;
+    if (!take_words(&words, end, 1, &(char *){ NULL }) || !take_words(&words, end, arguments, start->argv) ||
+        !take_words(&words, end, variables, start->envp) || !start->argv[0])
         return error_set(err, ERROR_INVALID, "the words of a command are not whole");
     return 0;
 }
@@ -125,12 +124,18 @@ static int child_main(void *start)
 static pid_t fork_command(struct start *start)
 {
     static _Alignas(16) char stack[64 << 10];
-    pid_t pid = clone(child_main, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, start);
+    /* One that PID 1 is the parent of is PID 1's to wait for, also if it came to nothing. */
+    bool ours = start->as != LAUNCH_INSIDE;
+    pid_t pid = clone(child_main, stack + sizeof stack,
+                      CLONE_VM | CLONE_VFORK | (ours ? SIGCHLD : CLONE_PARENT) |
+                          (start->entering ? CLONE_PARENT_SETTID : 0),
+                      start, start->entering);
 
-    if (pid < 0) {
+    if (pid < 0)
         error_sys(&start->error, "fork a command");
-    } else if (start->failed) {
-        waitpid(pid, NULL, 0);
+    if (pid >= 0 && start->failed) {
+        if (ours)
+            waitpid(pid, NULL, 0);
         pid = -1;
     }
     return pid;
@@ -171,31 +176,38 @@ static uint64_t now_us(void)
     return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
-pid_t launch(const struct message *message, bool domain, const int *fds, size_t count)
+pid_t launch(const struct message *message, enum launch_as as, pid_t *entering, const int *fds, size_t count)
 {
     uint64_t ready_us = now_us();
-    struct start start = { .message = *message, .stdio = { -1, -1, -1 }, .terminal = -1, .domain = domain };
-    bool terminal = message->flags & START_TTY;
+    struct start start = { .message = *message,
+                           .stdio = { -1, -1, -1 },
+                           .terminal = -1,
+                           .program = -1,
+                           .as = as,
+                           .entering = entering };
+    bool terminal = message->flags & START_TTY, program = message->flags & START_PROGRAM;
     int master = -1;
     pid_t pid = -1;
 
     loosen(message);
-    if (count != (terminal ? 1U : 4U)) {
+    if (count != (terminal ? 1U : 4U) + program) {
         error_set(&start.error, ERROR_INVALID, "a command was asked for with %zu descriptors", count);
     } else {
         if (!terminal)
             memcpy(start.stdio, fds + 1, sizeof start.stdio);
+        if (program)
+            start.program = fds[count - 1];
         pid = start_command(&start, fds[0], &master);
     }
     if (pid > 0) {
-        struct message started = { .kind = MESSAGE_STARTED, .pid = pid, .ready_us = ready_us };
+        struct message started = {
+            .kind = MESSAGE_STARTED, .job = message->job, .pid = pid, .ready_us = ready_us
+        };
 
         wire_send(PROTOCOL_INIT_FD, &started, &master, terminal ? 1 : 0);
     } else {
-        say_failed(start.failed ? start.failed : 125, &start.error);
+        launch_failed(message, start.failed ? start.failed : 125, &start.error);
     }
-    free(start.argv);
-    free(start.envp);
     close_all((int[]){ master, start.terminal }, 2);
     return pid;
 }

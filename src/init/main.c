@@ -10,7 +10,6 @@
  * Must not: be dumpable; run anything it was told from inside; keep a descriptor of the host;
  * act on a signal (all are blocked; only SIGCHLD is read). */
 
-#include "init/filters.h"
 #include "init/init.h"
 #include "init/wire.h"
 
@@ -25,23 +24,31 @@
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Commands whose end somebody waits for; `last` is the one with which the sandbox ends. */
-enum { COMMANDS_MAX = 1024 };
-static pid_t commands[COMMANDS_MAX], last;
+/* Commands whose end somebody waits for; pid 0: free.  `last` is the one with which the sandbox ends. */
+static struct waited {
+    pid_t pid, child; /* as in struct spawned */
+    uint32_t job;
+} commands[COMMANDS_MAX];
+static pid_t last;
 static bool domain; /* there is one to enter */
 
-static bool commands_change(pid_t from, pid_t to)
+static struct waited *command_of(pid_t pid)
 {
     for (size_t i = 0; i < COMMANDS_MAX; i++)
-        if (commands[i] == from) {
-            commands[i] = to;
-            return true;
-        }
-    return false;
+        if (commands[i].pid == pid)
+            return &commands[i];
+    return NULL;
+}
+
+static struct waited *command_by_child(pid_t child)
+{
+    for (size_t i = 0; i < COMMANDS_MAX; i++)
+        if (commands[i].pid && commands[i].child == child)
+            return &commands[i];
+    return NULL;
 }
 
 static uint64_t microseconds(struct timeval time)
@@ -49,17 +56,21 @@ static uint64_t microseconds(struct timeval time)
     return (uint64_t)time.tv_sec * 1000000 + (uint64_t)time.tv_usec;
 }
 
-static void report_exit(pid_t pid, int status, const struct rusage *usage)
+static void add_usage(struct message *message, const struct rusage *usage)
+{
+    message->user_us = microseconds(usage->ru_utime);
+    message->system_us = microseconds(usage->ru_stime);
+    message->peak_kib = (uint64_t)usage->ru_maxrss;
+    message->written_bytes = (uint64_t)usage->ru_oublock * 512;
+}
+
+static void report_exit(const struct waited *command, int status, const struct rusage *usage)
 {
     struct message message = {
-        .kind = MESSAGE_EXITED,
-        .pid = pid,
-        .status = status,
-        .user_us = microseconds(usage->ru_utime),
-        .system_us = microseconds(usage->ru_stime),
-        .peak_kib = (uint64_t)usage->ru_maxrss,
+        .kind = MESSAGE_EXITED, .job = command->job, .pid = command->pid, .status = status
     };
 
+    add_usage(&message, usage);
     wire_send(PROTOCOL_INIT_FD, &message, NULL, 0);
 }
 
@@ -70,16 +81,6 @@ static _Noreturn void fail(const char *what)
     error_sys(&message.error, "init: %s", what);
     wire_send(PROTOCOL_INIT_FD, &message, NULL, 0);
     _exit(125);
-}
-
-/* What our caller ignored is neither ours nor a command's: an ignored SIGCHLD would reap for us.  By
- * the kernel's own call: libc keeps a few signals to itself and refuses to touch them. */
-static void forget_signals(void)
-{
-    const unsigned long plain[4] = { (unsigned long)SIG_DFL };
-
-    for (int signal = 1; signal < 65; signal++)
-        (void)syscall(SYS_rt_sigaction, signal, plain, NULL, 8UL);
 }
 
 /* No core of anybody inside.  A limit of one byte, and only that, also keeps the kernel from
@@ -93,60 +94,117 @@ static void forbid_cores(void)
         fail("limit cores");
 }
 
-/* Everything below inherits this filter, so it refuses only what no process inside ever needs. */
+/* The clone has given us our filter while it waited (box/confine.c); nobody starts without. */
 static void confine_self(bool unfiltered)
 {
-    const struct filter *filter = &filters[FILTER_INIT];
-    struct sock_fprog program = { .len = filter->len, .filter = (struct sock_filter *)(uintptr_t)filter->code };
-
     /* The socket says that the keeper is gone, but not while we wait for a command's exec. */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
         fail("ask to end with the keeper");
     if (prctl(PR_SET_DUMPABLE, 0) < 0)
         fail("become non-dumpable");
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-        fail("set no-new-privileges");
     forbid_cores();
-    if (unfiltered)
-        return;
-    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0)
-        fail("install the seccomp filter of init");
+    if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1 ||
+        (!unfiltered && prctl(PR_GET_SECCOMP) != SECCOMP_MODE_FILTER)) {
+        errno = EPERM;
+        fail("read back: PID 1 is not confined");
+    }
 }
 
 /* Nobody is left behind: what is forked while we kill becomes our child and is killed in the next
- * round.  The keeper need not wait for the kernel to take the namespaces apart after this, and we
- * give it the time to be gone first: on a busy machine it would wait for a processor. */
+ * round.  Who has no child is alone, since all others descend from PID 1; to kill nobody would cost a
+ * look at every process of the host.  The keeper need not wait for the kernel to take the namespaces
+ * apart after this, and we give it the time to be gone first: on a busy machine it would wait for a
+ * processor. */
 static _Noreturn void end_all(void)
 {
     enum { PATIENCE_MS = 100 };
     struct message empty = { .kind = MESSAGE_EMPTY };
     struct pollfd keeper = { .fd = PROTOCOL_INIT_FD };
+    struct rusage usage;
 
-    do
+    while (wait4(-1, NULL, WNOHANG | __WALL, NULL) >= 0 || errno != ECHILD) {
         kill(-1, SIGKILL);
-    while (wait4(-1, NULL, 0, NULL) > 0 || errno != ECHILD);
+        wait4(-1, NULL, __WALL, NULL);
+    }
+    if (getrusage(RUSAGE_CHILDREN, &usage) == 0)
+        add_usage(&empty, &usage);
     wire_send(PROTOCOL_INIT_FD, &empty, NULL, 0);
     poll(&keeper, 1, PATIENCE_MS);
     _exit(0);
 }
 
-static void reap(void)
+/* Who wants to end in good order, as a database does, is given the time. */
+static void end_gently(int number, uint64_t patience_ms)
 {
+    enum { BEAT_MS = 5 };
+
+    spawner_end();
+    kill(-1, number);
+    kill(-1, SIGCONT); /* a stopped process does not see the other */
+    for (uint64_t waited = 0; waited < patience_ms; waited += BEAT_MS) {
+        while (wait4(-1, NULL, WNOHANG | __WALL, NULL) > 0)
+            continue;
+        if (wait4(-1, NULL, WNOHANG | __WALL, NULL) < 0 && errno == ECHILD)
+            return;
+        poll(NULL, 0, BEAT_MS);
+    }
+}
+
+/* True: there may be more.  Whoever makes orphans faster than we bury them must not keep us from the keeper. */
+static bool reap(void)
+{
+    enum { AT_A_TIME = 64 };
     struct rusage usage;
     int status;
-    pid_t pid;
 
-    while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0) {
+    for (int i = 0; i < AT_A_TIME; i++) {
+        pid_t pid = wait4(-1, &status, WNOHANG | __WALL, &usage);
+
+        if (pid <= 0)
+            return false;
         if (WIFSTOPPED(status)) { /* it asked to be traced by its parent, and that is us */
             ptrace(PTRACE_DETACH, pid, NULL, (void *)(uintptr_t)WSTOPSIG(status));
             continue;
         }
-        if (!commands_change(pid, 0))
+        struct waited *command = spawner_was(pid) ? NULL : command_by_child(pid);
+
+        if (!command)
             continue;
-        report_exit(pid, status, &usage);
+        report_exit(command, status, &usage);
+        command->pid = 0;
         if (pid == last)
             end_all();
     }
+    return true;
+}
+
+static bool has_nobody(void)
+{
+    siginfo_t info;
+
+    while (reap())
+        continue;
+    return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0 && errno == ECHILD;
+}
+
+/* Everybody goes but us.  What is forked while we kill is killed in the next round. */
+static void clear_all(int number, uint64_t patience_ms)
+{
+    enum { BEAT_MS = 5 };
+    struct message cleared = { .kind = MESSAGE_CLEARED };
+
+    spawner_end();
+    if (!has_nobody() && patience_ms) {
+        kill(-1, number);
+        kill(-1, SIGCONT);
+    }
+    for (uint64_t waited = 0; !has_nobody() && waited < patience_ms; waited += BEAT_MS)
+        poll(NULL, 0, BEAT_MS);
+    while (!has_nobody()) {
+        kill(-1, SIGKILL);
+        poll(NULL, 0, 1);
+    }
+    wire_send(PROTOCOL_INIT_FD, &cleared, NULL, 0);
 }
 
 static void drain_signals(int fd)
@@ -159,14 +217,49 @@ static void drain_signals(int fd)
 
 static void start_command(const struct message *message, const int *fds, size_t count)
 {
-    pid_t pid = launch(message, domain, fds, count);
+    bool alone = message->flags & START_LAST;
+    struct waited *place = command_of(0);
+    struct spawned spawned;
+    struct error error;
 
-    if (pid < 0)
+    if (!place) {
+        error_set(&error, ERROR_REFUSED, "there are too many commands in this sandbox");
+        launch_failed(message, 125, &error);
         return;
-    if (!commands_change(0, pid))
-        fail("there are too many commands");
-    if (message->flags & START_LAST)
-        last = pid;
+    }
+    /* Commands that are to reach each other are in one domain, that of the spawner.  And others may be there
+     * that stop a new one on its way: then it is the spawner who waits for it. */
+    if (alone) {
+        spawned.pid = spawned.child = launch(message, domain ? LAUNCH_OWN : LAUNCH_FREE, NULL, fds, count);
+        last = spawned.pid;
+    } else if (spawn(message, (uint32_t)(place - commands), domain, fds, count, &spawned) < 0) {
+        return;
+    }
+    if (spawned.pid > 0)
+        *place = (struct waited){ spawned.pid, spawned.child, message->job };
+}
+
+/* Whoever is dead, and not reaped yet, would keep it from being done. */
+static void handle_aside(const int *fds, size_t count)
+{
+    while (reap())
+        continue;
+    switch_layers(fds, count);
+}
+
+static void pass_signal(const struct message *message)
+{
+    const struct waited *command = message->pid > 1 ? command_of(message->pid) : NULL;
+    bool all = command && message->flags & START_WATCHED && command->child != command->pid;
+
+    if (!command || (message->signal == SIGCONT && pause_holds(message->pid)))
+        return;
+    if (all && (message->signal == SIGTERM || message->signal == SIGKILL))
+        watcher_tell((uint32_t)(command - commands), command->child, message->signal);
+    if (!all || message->signal != SIGTERM)
+        kill(-message->pid, message->signal);
+    if (message->signal == SIGKILL)
+        end_tracers(message->pid);
 }
 
 static void handle_keeper(void)
@@ -178,12 +271,24 @@ static void handle_keeper(void)
 
     if (wire_receive(PROTOCOL_INIT_FD, &message, fds, &count, &err) != WIRE_MESSAGE)
         _exit(0); /* the keeper is gone */
+    if (message.kind == MESSAGE_END && message.patience_ms)
+        end_gently(message.signal, message.patience_ms);
     if (message.kind == MESSAGE_END)
         end_all();
     if (message.kind == MESSAGE_START)
         start_command(&message, fds, count);
-    else if (message.kind == MESSAGE_SIGNAL && message.pid > 1)
-        kill(-message.pid, message.signal);
+    else if (message.kind == MESSAGE_CLEAR)
+        clear_all(message.signal, message.patience_ms);
+    else if (message.kind == MESSAGE_ASIDE)
+        handle_aside(fds, count);
+    else if (message.kind == MESSAGE_SIGNAL)
+        pass_signal(&message);
+    else if (message.kind == MESSAGE_MARKS)
+        marks_open(fds, count);
+    else if (message.kind == MESSAGE_PAUSE)
+        pause_all(message.patience_ms);
+    else if (message.kind == MESSAGE_RESUME)
+        resume_all();
     for (size_t i = 0; i < count; i++)
         close(fds[i]);
 }
@@ -202,11 +307,11 @@ static bool told_unfiltered(int words)
 int main(int argc, char **argv)
 {
     sigset_t all, child;
+    bool more = false; /* to reap */
     int signals;
 
     sigfillset(&all);
     sigprocmask(SIG_BLOCK, &all, NULL);
-    forget_signals();
     (void)argv;
     confine_self(told_unfiltered(argc));
 
@@ -221,12 +326,12 @@ int main(int argc, char **argv)
         struct pollfd events[] = { { .fd = PROTOCOL_INIT_FD, .events = POLLIN },
                                    { .fd = signals, .events = POLLIN } };
 
-        if (poll(events, 2, -1) < 0)
+        if (poll(events, 2, more ? 0 : pause_watch()) < 0)
             continue;
-        if (events[1].revents) {
+        if (events[1].revents)
             drain_signals(signals);
-            reap();
-        }
+        if (events[1].revents || more)
+            more = reap();
         if (events[0].revents)
             handle_keeper();
     }

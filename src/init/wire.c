@@ -35,10 +35,9 @@ static bool is_passing(int number)
     return number == EINTR || number == ENOBUFS || number == ENOMEM || number == ETOOMANYREFS;
 }
 
-int wire_send(int fd, const struct message *message, const int *fds, size_t count)
+int wire_put(int fd, const void *bytes, size_t size, const int *fds, size_t count)
 {
-    struct message copy = *message;
-    struct iovec part = { &copy, sizeof copy };
+    struct iovec part = { (void *)(uintptr_t)bytes, size };
     struct msghdr header = { .msg_iov = &part, .msg_iovlen = 1 };
     union control control;
     ssize_t sent;
@@ -59,6 +58,11 @@ int wire_send(int fd, const struct message *message, const int *fds, size_t coun
             nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
     }
     return -1;
+}
+
+int wire_send(int fd, const struct message *message, const int *fds, size_t count)
+{
+    return wire_put(fd, message, sizeof *message, fds, count);
 }
 
 static void close_all(const int *fds, size_t count)
@@ -96,13 +100,15 @@ static int refuse(int *fds, size_t *count, struct error *err, const char *why)
     return error_set(err, ERROR_INVALID, "a message %s", why);
 }
 
-int wire_receive(int fd, struct message *message, int *fds, size_t *count, struct error *err)
+int wire_take(int fd, void *bytes, size_t size, int *fds, size_t *count, struct error *err)
 {
     union control control;
-    struct iovec part = { message, sizeof *message };
-    struct msghdr header = {
-        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control
-    };
+    struct iovec part = { bytes, size };
+    /* Not its whole size: that is rounded up, and would let in one more than we look at. */
+    struct msghdr header = { .msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = CMSG_LEN(sizeof(int) * PROTOCOL_FDS_MAX) };
     ssize_t got;
 
     *count = 0;
@@ -120,8 +126,16 @@ int wire_receive(int fd, struct message *message, int *fds, size_t *count, struc
         return refuse(fds, count, err, "has too many descriptors");
     if (got == 0 && *count == 0)
         return WIRE_CLOSED;
-    if ((size_t)got != sizeof *message || header.msg_flags & MSG_TRUNC)
+    if ((size_t)got != size || header.msg_flags & MSG_TRUNC)
         return refuse(fds, count, err, "has a wrong size");
-    message->error.text[sizeof message->error.text - 1] = '\0';
     return WIRE_MESSAGE;
+}
+
+int wire_receive(int fd, struct message *message, int *fds, size_t *count, struct error *err)
+{
+    int got = wire_take(fd, message, sizeof *message, fds, count, err);
+
+    if (got == WIRE_MESSAGE)
+        message->error.text[sizeof message->error.text - 1] = '\0';
+    return got;
 }

@@ -20,3 +20,7 @@ int wire_send(int fd, const struct message *message, const int *fds, size_t coun
  * message of a wrong size, or with more descriptors, is an error and leaves none behind.  The text
  * in message->error is terminated; nothing else in the message was looked at. */
 int wire_receive(int fd, struct message *message, int *fds, size_t *count, struct error *err);
+
+/* The same for other structs of a fixed size. */
+int wire_put(int fd, const void *bytes, size_t size, const int *fds, size_t count);
+int wire_take(int fd, void *bytes, size_t size, int *fds, size_t *count, struct error *err);

@@ -3,30 +3,19 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "base/text.h"
-#include "box/box.h"
 #include "box/host.h"
 #include "box/place.h"
 #include "box/plan.h"
 #include "box/workspace.h"
-#include "keeper/held.h"
-#include "keeper/keeper.h"
-#include "store/store.h"
+#include "keeper/room.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 /* Its home: a directory that is in no image, so that nothing of the owner's is read from it. */
 #define HOME "/mnt/home"
-
-struct room {
-    struct plan plan;
-    struct sandbox_dir dir;
-    struct box box;
-};
 
 static int add_trees(const struct confined *what, struct trees *out, struct error *err)
 {
@@ -74,104 +63,23 @@ static int make_plan(const struct host *host, const struct confined *what, struc
     return result;
 }
 
-/* There is no guard: if we are killed PID 1 ends itself, and the next guard finds a directory
- * without lock and record. */
-static void leave(struct room *room)
-{
-    struct error ignored;
-
-    box_end(&room->box);
-    if (room->dir.fd >= 0)
-        (void)store_remove(&room->dir, &ignored);
-    room->dir = SANDBOX_DIR_NONE;
-}
-
-static int enter_once(struct room *room, const struct host *host, struct error *err)
-{
-    if (store_create(host->state, &room->dir, err) < 0)
-        return -1;
-    return box_start(&room->plan, host, room->dir.id, &room->box, err);
-}
-
-static int enter(struct room *room, const struct host *host, struct error *err)
-{
-    if (enter_once(room, host, err) < 0)
-        return -1;
-    if (plan_holds(&room->plan))
-        return 0;
-    leave(room);
-    if (plan_renew(&room->plan, host, err) < 0)
-        return -1;
-    return enter_once(room, host, err);
-}
-
-/* The bound of what this process writes to a file: our relays are what does.  Past it they get an error,
- * not a signal. */
-struct bound {
-    struct rlimit limit;
-    struct sigaction action;
-};
-
-static void bound_set(struct bound *bound, uint64_t most)
-{
-    struct sigaction ignore = { .sa_handler = SIG_IGN };
-    struct rlimit limit;
-
-    sigaction(SIGXFSZ, &ignore, &bound->action);
-    getrlimit(RLIMIT_FSIZE, &bound->limit);
-    limit = bound->limit;
-    if (most && most < limit.rlim_cur)
-        limit.rlim_cur = most;
-    setrlimit(RLIMIT_FSIZE, &limit);
-}
-
-static void bound_lift(const struct bound *bound)
-{
-    setrlimit(RLIMIT_FSIZE, &bound->limit);
-    sigaction(SIGXFSZ, &bound->action, NULL);
-}
-
-static int stay(struct room *room, const struct host *host, const struct confined *what, struct result *result,
-                struct error *err)
-{
-    static const char *const no_env[] = { NULL };
-    const struct plan *plan = &room->plan;
-    struct keeper_run run = {
-        .argv = (const char *const *)plan->argv.items,
-        .envp = plan->env.len ? (const char *const *)plan->env.items : no_env,
-        .cwd = plan->cwd,
-        .uid = plan->ids.uid,
-        .gid = plan->ids.gid,
-        .flags = plan->start_flags,
-        .timeout_ms = what->timeout_ms,
-        .in = what->in,
-        .out = what->out,
-        .err = what->err,
-        .pipe_owner = plan->ids.shifted ? plan->ids.base + plan->ids.uid : host->uid,
-    };
-    struct bound bound;
-
-    bound_set(&bound, what->output_most);
-    int kept = keeper_run(&room->box, &run, result, err);
-    bound_lift(&bound);
-    return kept;
-}
-
 int confined_run(const struct host *host, const struct confined *what, struct result *result, struct error *err)
 {
-    struct room room = { .dir = SANDBOX_DIR_NONE, .box = BOX_NONE };
-    int done = make_plan(host, what, &room.plan, err);
-    sigset_t old;
+    struct plan plan = { 0 };
+    struct room room = { .timeout_ms = what->timeout_ms,
+                         .output_most = what->output_most,
+                         .in = what->in,
+                         .out = what->out,
+                         .err = what->err,
+                         .program = what->program };
 
     *result = (struct result){ .exit_code = EXIT_OUR_ERROR };
-    held_begin(&old);
+
+    int done = make_plan(host, what, &plan, err);
+
     if (done == 0)
-        done = enter(&room, host, err);
-    if (done == 0)
-        done = stay(&room, host, what, result, err);
-    leave(&room);
-    sigprocmask(SIG_SETMASK, &old, NULL);
-    plan_free(&room.plan);
+        done = room_run(host, &plan, &room, result, err);
+    plan_free(&plan);
     return done;
 }
 
@@ -238,6 +146,7 @@ int confined_succeed(const struct host *host, const struct confined *what, const
         return error_while(err, "%s, contained", doing);
     case RESULT_SIGNALED:
     case RESULT_INTERRUPTED:
+    case RESULT_LIMIT:
     case RESULT_FAILED:
         error_set(err, ERROR_SYSTEM, "%s was ended by signal %d", doing, result.signal);
         break;

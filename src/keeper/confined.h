@@ -30,6 +30,7 @@ struct confined {
     uint64_t timeout_ms;  /* 0: none */
     uint64_t output_most; /* bytes that may be written to `out` or `err` if they are files; 0: no bound */
     int in, out, err;     /* -1: closed */
+    int program;          /* a program of ours that is run instead, as in struct keeper_run; 0 or -1: none */
 };
 
 /* Runs it to its end: programs and libraries of this machine, no network, the trees and nothing

@@ -1,11 +1,14 @@
 #include "keeper/explain.h"
 
 #include "base/array.h"
+#include "base/error.h"
 #include "base/glob.h"
 #include "base/map.h"
 #include "base/memory.h"
 #include "base/own.h"
 #include "base/text.h"
+#include "box/grants.h"
+#include "box/tree.h"
 #include "init/filters.h"
 #include "keeper/look.h"
 #include "spec/spec.h"
@@ -32,7 +35,13 @@ struct explain {
 
 /* --- noting --- */
 
-enum noted { NOTED_CALL = 'c', NOTED_ABSENT = 'a', NOTED_READ_ONLY = 'r', NOTED_DENIED = 'd' };
+enum noted {
+    NOTED_CALL = 'c',
+    NOTED_ABSENT = 'a',
+    NOTED_READ_ONLY = 'r',
+    NOTED_DENIED = 'd',
+    NOTED_NETWORK = 'n',
+};
 
 /* The subject is last, because a path may hold any byte. */
 static void note(struct explain *explain, enum noted kind, enum look_how how, const char *why,
@@ -70,6 +79,19 @@ static bool is_hidden(const struct explain *explain, const char *path)
     return false;
 }
 
+/* "ADDRESS port N": the gateway decides, and tells, about what a rule names. */
+static bool is_granted_address(const struct explain *explain, const char *destination)
+{
+    const struct spec *spec = explain->view.spec;
+    size_t len = strcspn(destination, " ");
+
+    for (size_t i = 0; i < spec->rules.len; i++)
+        if (strlen(spec->rules.items[i].host) == len &&
+            strncmp(spec->rules.items[i].host, destination, len) == 0)
+            return true;
+    return spec->network == NETWORK_OPEN;
+}
+
 static void note_path(void *owner, enum look_how how, enum look_found found, const char *path)
 {
     struct explain *explain = owner;
@@ -88,6 +110,10 @@ static void note_path(void *owner, enum look_how how, enum look_found found, con
         break;
     case LOOK_DENIED:
         note(explain, NOTED_DENIED, how, "not permitted", path);
+        break;
+    case LOOK_NO_NETWORK:
+        if (!is_granted_address(explain, path))
+            note(explain, NOTED_NETWORK, how, "an address that no rule names", path);
         break;
     }
 }
@@ -126,7 +152,7 @@ static void judge(struct explain *explain)
 
     answer->id = call->id;
     if (verdict == VERDICT_ALLOW) {
-        look_at_call(call, note_path, explain);
+        look_at_call(call, &(struct look_view){ explain->view.writable, note_path, explain });
         answer->flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
         return;
     }
@@ -245,6 +271,44 @@ static char *grant_volume(const struct spec *spec, const char *path)
     return NULL;
 }
 
+/* What stands where something would have to be granted, and the flag for it. */
+static const struct {
+    const char *why, *flag, *more;
+} standing[] = {
+    { TREE_WHY_IMAGE, "--image DIR", NULL },
+    { TREE_WHY_GRANT, "--write", " in place of --read" },
+};
+
+static char *grant_standing(const struct tree *there)
+{
+    for (size_t i = 0; there && i < ARRAY_LEN(standing); i++) {
+        if (strcmp(there->why, standing[i].why) != 0)
+            continue;
+        if (!standing[i].more)
+            return text_copy(standing[i].flag);
+        autofree char *flag = flag_text(standing[i].flag, there->target);
+
+        return text_format("%s%s", flag, standing[i].more);
+    }
+    return NULL;
+}
+
+/* What is to be new cannot be granted before it is there, but the directory for it can. */
+static char *grant_flag(const struct explain_view *view, bool writes, const char *path)
+{
+    struct stat info;
+    bool missing = writes && lstat(path, &info) < 0;
+    autofree char *named = missing ? look_above(path) : text_copy(path);
+    char *there = writes && view->trees ? grant_standing(trees_at(view->trees, named)) : NULL;
+    struct error err;
+
+    if (there)
+        return there;
+    if (view->trees && grants_check(view->host, view->trees, named, writes ? TREE_COW : TREE_RO, &err) < 0)
+        return text_format("not grantable: %s", err.text);
+    return flag_text(writes ? "--write" : "--read", named);
+}
+
 static char *grant_path(const struct explain *explain, enum noted kind, enum look_how how, const char *path)
 {
     const struct spec *spec = explain->view.spec;
@@ -253,6 +317,8 @@ static char *grant_path(const struct explain *explain, enum noted kind, enum loo
 
     if (volume)
         return volume;
+    if (kind == NOTED_READ_ONLY && explain->view.workspace && path_within(path, explain->view.workspace))
+        return text_copy("--workspace cow");
     for (size_t i = 0; i < ARRAY_LEN(places); i++) {
         const char *only = kind == NOTED_READ_ONLY ? places[i].read_only : places[i].absent;
 
@@ -265,7 +331,7 @@ static char *grant_path(const struct explain *explain, enum noted kind, enum loo
         return text_copy("not grantable: the permissions of the file or of a directory above it");
     if (strcmp(spec->image, "host") != 0 && path_within(path, "/usr"))
         return text_copy("--image host, or install it in the image");
-    return flag_text(how == LOOK_WRITE ? "--write" : "--read", path);
+    return grant_flag(&explain->view, how == LOOK_WRITE, path);
 }
 
 static char *grant_call(const struct explain *explain, const char *subject)
@@ -277,7 +343,7 @@ static char *grant_call(const struct explain *explain, const char *subject)
 
 static void tell(const struct explain *explain, const struct map_entry *entry, struct finding *out)
 {
-    static const char *const hows[] = { "read", "write", "run" };
+    static const char *const hows[] = { "read", "write", "run", "connect", "look up" };
     enum noted kind = (enum noted)entry->key[0];
     enum look_how how = (enum look_how)(entry->key[1] - '0');
     const char *why = entry->key + 2, *end = strchr(why, '\n');
@@ -288,6 +354,8 @@ static void tell(const struct explain *explain, const struct map_entry *entry, s
     out->how = kind == NOTED_CALL ? "call" : hows[how];
     if (kind == NOTED_CALL)
         out->grant = grant_call(explain, out->subject);
+    else if (kind == NOTED_NETWORK)
+        out->grant = text_copy("name the host it belongs to: --allow HOST[:PORT]");
     else if (strcmp(out->why, "hidden") == 0)
         out->grant = text_copy("take the pattern out of files.hide");
     else

@@ -1,13 +1,15 @@
 #include "keeper/guard.h"
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/own.h"
 #include "base/text.h"
 #include "box/box.h"
 #include "keeper/apart.h"
 #include "keeper/keep.h"
-#include "store/store.h"
+#include "store/layers.h"
+#include "sys/sys.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -31,26 +33,65 @@ static bool is_kept(int verdict, const struct sandbox_dir *dir, struct record *r
     return keep_end(dir->fd, record, NULL, &ignored) != 0;
 }
 
-static void wait_for_death(int pidfd)
+/* Who is frozen in a group of v1 does not die with its keeper: when that has spoken, or is gone, they may. */
+static void wait_for_death(int pidfd, const struct freezer *freezer, int verdict)
 {
-    struct pollfd dead = { .fd = pidfd, .events = POLLIN };
+    struct pollfd dead[] = { { .fd = freezer->v1 ? verdict : -1, .events = POLLIN },
+                             { .fd = pidfd, .events = POLLIN } };
 
-    while (poll(&dead, 1, -1) < 0 && errno == EINTR)
-        continue;
+    while (!dead[1].revents) {
+        if (poll(dead, 2, -1) < 0)
+            continue;
+        if (dead[0].revents)
+            (void)freezer_set(freezer, false);
+        dead[0].fd = dead[0].revents ? -1 : dead[0].fd;
+    }
 }
 
-static void sweep(const struct sandbox_dir *dir)
+struct sweeping {
+    bool due;
+    uint64_t took; /* in microseconds */
+};
+
+static void sweep(const struct sandbox_dir *dir, struct sweeping *sweeping)
 {
     autostrings struct strings unfinished = STRINGS_NONE;
+    uint64_t began = clock_spent_us();
 
+    sweeping->due = store_may_sweep(dir->parent);
+    if (!sweeping->due)
+        return;
     store_sweep(dir, &unfinished);
     for (size_t i = 0; i < unfinished.len; i++)
         keep_finish(dir->parent, unfinished.items[i]);
+    sweeping->took = clock_spent_us() - began;
 }
 
-static _Noreturn void guard_main(int pidfd, int users, int verdict, struct sandbox_dir dir,
-                                 struct record *record)
+/* Last of all: what was held by a sandbox that is gone goes with it. */
+static void sweep_layers(int sandboxes, const struct sweeping *sweeping)
 {
+    autofree char *state = text_format("%s/..", sys_fd_path(sandboxes).text);
+    uint64_t began = clock_spent_us();
+
+    if (!sweeping->due)
+        return;
+    layers_sweep(state);
+    store_swept(sandboxes, sweeping->took + clock_spent_us() - began);
+}
+
+static void release_layers(int sandboxes, const char *id)
+{
+    struct error ignored;
+    autoclose int layers = layers_beside(sandboxes, &ignored);
+
+    if (layers >= 0)
+        (void)layers_release_all(layers, id, &ignored);
+}
+
+static _Noreturn void guard_main(const struct cgroup *cgroup, const struct freezer *freezer, int pidfd,
+                                 int users, int verdict, struct sandbox_dir dir, struct record *record)
+{
+    enum { GROUP_PATIENCE_MS = 5000 };
     struct error ignored;
     int *fds[5] = { &pidfd, &dir.parent, &dir.fd }, count = 3;
 
@@ -60,16 +101,24 @@ static _Noreturn void guard_main(int pidfd, int users, int verdict, struct sandb
         fds[count++] = &verdict;
     apart("cove-guard", fds, count);
 
-    wait_for_death(pidfd);
+    wait_for_death(pidfd, freezer, verdict);
+    (void)cgroup_remove(cgroup, GROUP_PATIENCE_MS);
+    freezer_remove(freezer, GROUP_PATIENCE_MS);
+    cgroup_sweep(cgroup);
+    freezer_sweep(freezer);
     bool kept = verdict >= 0 && is_kept(verdict, &dir, record);
 
-    sweep(&dir);
+    struct sweeping sweeping = { 0 };
+
+    sweep(&dir, &sweeping);
     if (kept && users < 0)
         store_make_spare(dir.parent);
     if (users >= 0)
         (void)setns(users, CLONE_NEWUSER);
     if (kept) {
         store_tidy(dir.fd);
+        close(dir.fd); /* whoever wants it need not wait for the rest */
+        sweep_layers(dir.parent, &sweeping);
         _exit(0);
     }
 
@@ -78,6 +127,8 @@ static _Noreturn void guard_main(int pidfd, int users, int verdict, struct sandb
     /* What fails is left to the next start's sweep. */
     if (store_remove(&dir, &ignored) == 0 && users < 0)
         store_make_spare(parent);
+    release_layers(parent, dir.id);
+    sweep_layers(parent, &sweeping);
     _exit(0);
 }
 
@@ -99,7 +150,7 @@ int guard_start(const struct box *box, const struct sandbox_dir *dir, bool forei
     if (pid < 0)
         return error_sys(err, "fork the guard");
     if (pid == 0)
-        guard_main(box->pidfd, users, hear, *dir, record);
+        guard_main(&box->cgroup, &box->freezer, box->pidfd, users, hear, *dir, record);
     if (record)
         *verdict = steal_fd(&tell);
     return 0;

@@ -18,14 +18,15 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/own.h"
+#include "base/text.h"
 #include "box/box.h"
 #include "init/wire.h"
 #include "keeper/explain.h"
-#include "keeper/relay.h"
+#include "keeper/front.h"
+#include "keeper/meter.h"
+#include "keeper/outlet.h"
 #include "keeper/start.h"
 #include "keeper/stop.h"
-#include "keeper/termfilter.h"
-#include "keeper/terminal.h"
 #include "sys/sys.h"
 
 #include <errno.h>
@@ -39,6 +40,7 @@
 #include <unistd.h>
 
 enum phase {
+    PHASE_MOUNTING, /* the sandbox sets itself up */
     PHASE_STARTING, /* START was sent */
     PHASE_RUNNING,  /* the command runs as `pid` */
     PHASE_ENDING,   /* PID 1 was told to end or killed; output is passed on */
@@ -60,12 +62,10 @@ struct keeper {
     struct loop loop;
     struct loop_source init, death;
     struct stop stop;
-    struct relay in, out, err;
-    struct terminal terminal;
-    struct termfilter filter, filter_err; /* the second only where stderr is a terminal and no pty is given */
-    int master;
-    bool asked;        /* the command asked the terminal something ... */
-    uint64_t asked_at; /* ... when this many bytes of input had come */
+    struct start_order order; /* until it is sent */
+    struct front front;
+    struct meter meter;
+    uint64_t output_left;
     enum phase phase;
     bool empty, dead; /* empty: no process but PID 1; dead: nor that */
     bool listening, killed, drained, give_up;
@@ -81,13 +81,6 @@ static bool ask_to_end(struct keeper *keeper)
     return keeper->pid && keeper->init.fd >= 0 && wire_send(keeper->init.fd, &message, NULL, 0) == 0;
 }
 
-/* Nobody hears of a command that nobody guarded. */
-static void drop_held(struct relay *output)
-{
-    if (output->resting)
-        relay_close(output);
-}
-
 /* From here on only output is passed on.  The result must already say why. */
 static void enter_end(struct keeper *keeper)
 {
@@ -95,9 +88,7 @@ static void enter_end(struct keeper *keeper)
     keeper->empty_by = clock_us() + EMPTY_MS * 1000ULL;
     keeper->result->wall_us = clock_us() - keeper->started;
     stop_disarm(&keeper->stop);
-    relay_close(&keeper->in);
-    drop_held(&keeper->out);
-    drop_held(&keeper->err);
+    front_end_input(&keeper->front);
 }
 
 static void end_sandbox(struct keeper *keeper)
@@ -119,6 +110,23 @@ static void end_failed(struct keeper *keeper, const struct error *error)
     end_sandbox(keeper);
 }
 
+/* The limit is named to whoever reads the exit code, the report or just stderr. */
+static void end_limited(struct keeper *keeper, enum limit_id limit)
+{
+    const struct limit_choice *choice = &keeper->meter.limits->items[limit];
+    struct result *result = keeper->result;
+    autotext struct text shown = TEXT_NONE;
+
+    limit_show(limit, choice->max, &shown);
+    result->reason = RESULT_LIMIT;
+    result->limit = limit;
+    result->reached |= 1U << limit;
+    result->exit_code = EXIT_LIMIT;
+    error_set(&result->error, ERROR_REFUSED, "the limit %s (%s) was reached, and the run ended",
+              text_string(&shown), limit_way_words(choice->way));
+    end_sandbox(keeper);
+}
+
 static void end_violation(struct keeper *keeper, const char *what)
 {
     struct error error;
@@ -129,59 +137,44 @@ static void end_violation(struct keeper *keeper, const char *what)
 
 /* --- what the sandbox says --- */
 
-/* A pty's master, and nothing else, is what we draw the terminal from. */
-static int take_master(struct keeper *keeper, int *fd)
+/* What output may still have; NULL: as much as it likes. */
+static uint64_t *budget(struct keeper *keeper)
 {
-    int number;
+    return keeper->meter.limits->items[LIMIT_OUTPUT].max ? &keeper->output_left : NULL;
+}
 
-    if (ioctl(*fd, TIOCGPTN, &number) < 0 || fcntl(*fd, F_SETFL, O_RDWR | O_NONBLOCK) < 0)
-        return -1;
-    keeper->master = steal_fd(fd);
+static int open_outlet(struct keeper *keeper, struct error *err)
+{
+    const struct keeper_run *run = keeper->run;
+
+    if (run->outlet)
+        return outlet_begin(run->outlet, &keeper->loop, &keeper->box->network, run->rules, NULL, err);
+    network_close(&keeper->box->network);
     return 0;
 }
 
-static size_t filter_change(void *owner, const unsigned char *from, size_t len, unsigned char *to)
+/* No command is asked for before the mounts were read back. */
+static void take_mounted(struct keeper *keeper, const struct message *message, int *fds, size_t count)
 {
-    struct keeper *keeper = owner;
-    unsigned asked = keeper->filter.asked;
-    size_t changed = termfilter_run(&keeper->filter, from, len, to);
-
-    if (keeper->filter.asked != asked) {
-        keeper->asked = true;
-        keeper->asked_at = keeper->in.bytes;
-    }
-    return changed;
-}
-
-static void start_terminal(struct keeper *keeper)
-{
-    const struct keeper_run *run = keeper->run;
     struct error error;
 
-    if (isatty(run->in) && terminal_raw(&keeper->terminal, run->in, &error) < 0) {
-        end_failed(keeper, &error);
+    if (keeper->phase != PHASE_MOUNTING) {
+        end_violation(keeper, "it set itself up twice");
         return;
     }
-    /* The size may have changed since START was sent. */
-    terminal_copy_size(isatty(run->out) ? run->out : run->in, keeper->master);
-    termfilter_start(&keeper->filter, terminal_is_utf8(run->out));
-    relay_open(
-        &keeper->in, &keeper->loop,
-        &(struct relay_plan){ .way = RELAY_IN, .host = run->in, .inside = keeper->master, .keep = true });
-    relay_open(&keeper->out, &keeper->loop,
-               &(struct relay_plan){ .way = RELAY_OUT,
-                                     .host = run->out,
-                                     .inside = keeper->master,
-                                     .keep = true,
-                                     .change = run->raw_terminal ? NULL : filter_change,
-                                     .change_owner = keeper });
+    if (box_verify(keeper->box, message, fds, count, &error) < 0 || open_outlet(keeper, &error) < 0 ||
+        start_send(keeper->init.fd, &keeper->order, &error) < 0)
+        end_failed(keeper, &error);
+    else
+        keeper->phase = PHASE_STARTING;
 }
 
-static void take_started(struct keeper *keeper, const struct message *message, int *fds)
+static void take_started(struct keeper *keeper, const struct message *message, int *fds, size_t count)
 {
     const struct keeper_run *run = keeper->run;
     struct error error;
 
+    (void)count;
     if (keeper->phase != PHASE_STARTING || message->pid <= 1) {
         end_violation(keeper, "its init reported a command that was not asked for");
         return;
@@ -195,22 +188,22 @@ static void take_started(struct keeper *keeper, const struct message *message, i
         end_failed(keeper, &error);
     if (keeper->phase != PHASE_RUNNING)
         return;
-    relay_wake(&keeper->out);
-    relay_wake(&keeper->err);
+    front_wake(&keeper->front);
     if (!run->tty)
         return;
-    if (take_master(keeper, &fds[0]) < 0)
+    /* A pty's master, and nothing else, is what we draw the terminal from. */
+    if (!front_is_master(fds[0]))
         end_violation(keeper, "its init sent something that is no terminal");
-    else
-        start_terminal(keeper);
+    else if (front_draw(&keeper->front, steal_fd(&fds[0]), -1, &error) < 0)
+        end_failed(keeper, &error);
 }
 
 /* The text is shown to people by functions that make it inert; here only the numbers matter. */
-static void take_failed(struct keeper *keeper, const struct message *message, int *fds)
+static void take_failed(struct keeper *keeper, const struct message *message, int *fds, size_t count)
 {
     struct error error = message->error;
 
-    (void)fds;
+    (void)fds, (void)count;
     if (error.kind <= ERROR_NONE || error.kind > ERROR_SYSTEM)
         error.kind = ERROR_SYSTEM;
     end_failed(keeper, &error);
@@ -220,11 +213,38 @@ static void take_failed(struct keeper *keeper, const struct message *message, in
     }
 }
 
-static void take_exited(struct keeper *keeper, const struct message *message, int *fds)
+static void take_usage(struct result *result, const struct message *message)
+{
+    struct usage *usage = &result->usage;
+
+    /* A second message, of everybody, is never less than the first, of the command. */
+    if (message->user_us + message->system_us < usage->user_us + usage->system_us)
+        return;
+    usage->user_us = message->user_us;
+    usage->system_us = message->system_us;
+    usage->peak_kib = message->peak_kib;
+    usage->written_bytes = message->written_bytes;
+    usage->cpu_from = usage->memory_from = "rusage";
+}
+
+/* What the kernel kept by itself, and how it shows in the end of a command. */
+static bool ended_by(const struct keeper *keeper, enum limit_id *limit)
+{
+    const struct limits *limits = keeper->meter.limits;
+
+    *limit = LIMIT_MEMORY;
+    if (meter_killed(&keeper->meter))
+        return true;
+    *limit = LIMIT_FILE_SIZE;
+    return limits->items[LIMIT_FILE_SIZE].max && keeper->result->signal == SIGXFSZ;
+}
+
+static void take_exited(struct keeper *keeper, const struct message *message, int *fds, size_t count)
 {
     struct result *result = keeper->result;
+    enum limit_id limit;
 
-    (void)fds;
+    (void)fds, (void)count;
     if (keeper->phase != PHASE_RUNNING || message->pid != keeper->pid ||
         !(WIFEXITED(message->status) || WIFSIGNALED(message->status))) {
         end_violation(keeper, "it reported the end of a command that was not asked for");
@@ -232,21 +252,21 @@ static void take_exited(struct keeper *keeper, const struct message *message, in
     }
     result_from_status(result, message->status);
     result->exited_at = clock_us();
-    result->user_us = message->user_us;
-    result->system_us = message->system_us;
-    result->peak_kib = message->peak_kib;
+    take_usage(result, message);
     if (result->timed_out) {
         result->reason = RESULT_TIMED_OUT;
         result->exit_code = EXIT_TIMED_OUT;
     }
     enter_end(keeper); /* PID 1 ends the rest by itself: START_LAST */
+    if (ended_by(keeper, &limit))
+        end_limited(keeper, limit);
     if (result->timed_out)
         stop_kill_after(&keeper->stop, GIVE_UP_MS, SIGTERM);
 }
 
-static void take_listener(struct keeper *keeper, const struct message *message, int *fds)
+static void take_listener(struct keeper *keeper, const struct message *message, int *fds, size_t count)
 {
-    (void)message;
+    (void)message, (void)count;
     if (!keeper->run->explain || keeper->listening) {
         end_violation(keeper, "it sent a listener that was not asked for");
         return;
@@ -256,11 +276,13 @@ static void take_listener(struct keeper *keeper, const struct message *message, 
 }
 
 /* Which messages may come, and with how many descriptors. */
+enum { ANY_FDS = PROTOCOL_FDS_MAX + 1 };
 static const struct expected {
     uint32_t kind;
     size_t fds, fds_tty;
-    void (*take)(struct keeper *keeper, const struct message *message, int *fds);
+    void (*take)(struct keeper *keeper, const struct message *message, int *fds, size_t count);
 } expected[] = {
+    { MESSAGE_MOUNTED, ANY_FDS, ANY_FDS, take_mounted },
     { MESSAGE_STARTED, 0, 1, take_started },
     { MESSAGE_FAILED, 0, 0, take_failed },
     { MESSAGE_EXITED, 0, 0, take_exited },
@@ -271,18 +293,22 @@ static void dispatch(struct keeper *keeper, const struct message *message, int *
 {
     for (size_t i = 0; i < ARRAY_LEN(expected); i++)
         if (expected[i].kind == message->kind) {
-            if (count != (keeper->run->tty ? expected[i].fds_tty : expected[i].fds))
+            size_t fds_wanted = keeper->run->tty ? expected[i].fds_tty : expected[i].fds;
+
+            if (fds_wanted != ANY_FDS && count != fds_wanted)
                 break;
-            expected[i].take(keeper, message, fds);
+            expected[i].take(keeper, message, fds, count);
             return;
         }
     end_violation(keeper, "it sent a message that has no place in our protocol");
 }
 
-static void take_empty(struct keeper *keeper)
+static void take_empty(struct keeper *keeper, const struct message *message)
 {
     keeper->empty = true;
     keeper->result->empty_at = clock_us();
+    take_usage(keeper->result, message);
+    meter_end(&keeper->meter, keeper->result);
 }
 
 /* One message; false when there is no more to get. */
@@ -309,7 +335,7 @@ static bool receive(struct keeper *keeper)
     if (keeper->phase != PHASE_ENDING)
         dispatch(keeper, &message, fds, count);
     else if (message.kind == MESSAGE_EMPTY)
-        take_empty(keeper);
+        take_empty(keeper, &message);
     for (size_t i = 0; i < count; i++)
         own_close(&fds[i]);
     return true;
@@ -349,6 +375,10 @@ static void death_ready(void *owner, short revents)
     /* What was said before the end still counts, and no more can come. */
     while (keeper->phase != PHASE_ENDING && keeper->init.fd >= 0 && receive(keeper))
         ;
+    if (keeper->phase != PHASE_ENDING && meter_killed(&keeper->meter)) {
+        end_limited(keeper, LIMIT_MEMORY);
+        meter_end(&keeper->meter, keeper->result);
+    }
     if (keeper->phase != PHASE_ENDING)
         describe_death(keeper);
 }
@@ -391,29 +421,24 @@ static void stop_timed_out(void *owner)
 static void stop_resized(void *owner)
 {
     struct keeper *keeper = owner;
-    int from = isatty(keeper->run->out) ? keeper->run->out : keeper->run->in;
 
-    if (keeper->master >= 0)
-        terminal_copy_size(from, keeper->master);
+    front_resized(&keeper->front);
 }
 
 static void stop_pause(void *owner)
 {
     struct keeper *keeper = owner;
 
-    terminal_pause(&keeper->terminal);
+    front_pause(&keeper->front);
 }
 
 static void stop_resume(void *owner)
 {
     struct keeper *keeper = owner;
 
-    relay_wake(&keeper->in);
-    if (!keeper->run->tty)
-        return;
-    terminal_resume(&keeper->terminal);
-    stop_resized(keeper);
-    stop_forward(keeper, SIGWINCH); /* so that it draws its screen again */
+    front_resume(&keeper->front);
+    if (keeper->run->tty)
+        stop_forward(keeper, SIGWINCH); /* so that it draws its screen again */
 }
 
 static const struct stop_calls stop_calls = {
@@ -427,51 +452,34 @@ static const struct stop_calls stop_calls = {
 
 /* --- the run --- */
 
-static size_t plain_change(void *owner, const unsigned char *from, size_t len, unsigned char *to)
-{
-    return termfilter_run(owner, from, len, to);
-}
-
-/* Also without a pty what is written may end on the owner's terminal. */
-static void open_output(struct keeper *keeper, struct relay *relay, struct termfilter *filter, int host,
-                        int inside)
-{
-    bool screen = isatty(host) && !keeper->run->raw_terminal;
-
-    if (screen)
-        termfilter_start(filter, terminal_is_utf8(host));
-    relay_open(relay, &keeper->loop,
-               &(struct relay_plan){ .way = RELAY_OUT,
-                                     .host = host,
-                                     .inside = inside,
-                                     .held = true,
-                                     .change = screen ? plain_change : NULL,
-                                     .change_owner = filter });
-}
-
 static int begin(struct keeper *keeper, struct error *err)
 {
     const struct keeper_run *run = keeper->run;
     struct box *box = keeper->box;
     struct start_pipes pipes;
 
+    static const struct limits none;
+
     keeper->started = clock_us();
+    meter_begin(&keeper->meter, run->limits ? run->limits : &none, box, run->layers);
+    keeper->output_left = keeper->meter.limits->items[LIMIT_OUTPUT].max;
     (void)fcntl(box->init_fd, F_SETFL, O_RDWR | O_NONBLOCK);
-    int sent = start_send(box->init_fd, run, &pipes, err);
+    int prepared = start_prepare(run, &keeper->order, &pipes, err);
+
+    keeper->order.message.flags |= START_LAST;
 
     /* Relays come first in the loop: when a command has ended, its output is through before its
      * exit is read, and the run is over in that same turn. */
-    if (!run->tty) {
-        relay_open(&keeper->in, &keeper->loop,
-                   &(struct relay_plan){ .way = RELAY_IN, .host = run->in, .inside = pipes.in });
-        open_output(keeper, &keeper->out, &keeper->filter, run->out, pipes.out);
-        open_output(keeper, &keeper->err, &keeper->filter_err, run->err, pipes.err);
-    }
+    front_open(
+        &keeper->front, &keeper->loop,
+        &(struct front_plan){ run->in, run->out, run->err, run->tty, run->raw_terminal, budget(keeper) });
+    if (!run->tty)
+        front_pipes(&keeper->front, pipes.in, pipes.out, pipes.err, true);
     keeper->init = (struct loop_source){ box->init_fd, POLLIN, init_ready, keeper };
     keeper->death = (struct loop_source){ box->pidfd, POLLIN, death_ready, keeper };
     loop_add(&keeper->loop, &keeper->init);
     loop_add(&keeper->loop, &keeper->death);
-    if (sent < 0)
+    if (prepared < 0)
         return -1;
     return stop_begin(&keeper->stop, &keeper->loop, &stop_calls, keeper,
                       &(struct stop_plan){ .tty = run->tty, .timeout_ms = run->timeout_ms }, err);
@@ -482,23 +490,13 @@ static bool is_quiet(const struct keeper *keeper)
     return keeper->empty || keeper->dead;
 }
 
-/* Pipe and terminal say when they are at their end.  When nobody is left to write, that is soon; if
- * it does not come (a descriptor may be on its way through a socket that the kernel still has to
- * collect), what gives nothing for a while is at its end too. */
-static bool output_over(const struct keeper *keeper, struct relay *relay)
-{
-    if (keeper->drained && !relay->ended && relay->source.fd >= 0)
-        relay_close(relay);
-    return relay->ended;
-}
-
 static bool over(struct keeper *keeper)
 {
     if (keeper->phase != PHASE_ENDING)
         return false;
-    bool out = output_over(keeper, &keeper->out), err = output_over(keeper, &keeper->err);
+    bool passed_on = front_is_over(&keeper->front, keeper->drained);
 
-    return ((out && err) || keeper->give_up) && is_quiet(keeper);
+    return (passed_on || keeper->give_up) && is_quiet(keeper);
 }
 
 /* How long to wait for something to happen; -1: as long as it takes. */
@@ -508,9 +506,21 @@ static int patience(const struct keeper *keeper)
 
     if (is_quiet(keeper))
         return DRAIN_MS;
+    if (keeper->phase == PHASE_RUNNING)
+        return meter_patience(&keeper->meter);
     if (keeper->phase != PHASE_ENDING || keeper->killed)
         return -1;
     return now >= keeper->empty_by ? 0 : (int)((keeper->empty_by - now) / 1000 + 1);
+}
+
+static void judge_usage(struct keeper *keeper)
+{
+    unsigned passed = meter_look(&keeper->meter);
+
+    if (keeper->front.out.spent || keeper->front.err.spent)
+        passed = LIMIT_OUTPUT;
+    if (passed != METER_NONE)
+        end_limited(keeper, (enum limit_id)passed);
 }
 
 static int watch(struct keeper *keeper, struct error *err)
@@ -520,6 +530,8 @@ static int watch(struct keeper *keeper, struct error *err)
 
         if (happened < 0)
             return -1;
+        if (keeper->phase == PHASE_RUNNING)
+            judge_usage(keeper);
         if (keeper->phase == PHASE_ENDING && !is_quiet(keeper) && !keeper->killed &&
             clock_us() >= keeper->empty_by) {
             sys_pidfd_kill(keeper->box->pidfd, SIGKILL);
@@ -530,34 +542,14 @@ static int watch(struct keeper *keeper, struct error *err)
     return 0;
 }
 
-/* Without the filter's last word a program could leave the terminal so that it types by itself. */
-static void say_last_word(const struct keeper *keeper, struct termfilter *filter, int host)
+/* Also what was still in a pipe when the command had ended. */
+static void judge_budget(struct keeper *keeper)
 {
-    unsigned char last[TERMFILTER_END_MAX];
-    struct pollfd writable = { host, POLLOUT, 0 };
+    enum result_reason reason = keeper->result->reason;
 
-    if (keeper->run->raw_terminal || !isatty(host))
-        return;
-    size_t len = termfilter_end(filter, last);
-
-    if (len > 0 && poll(&writable, 1, 100) > 0)
-        (void)!write(host, last, len);
-}
-
-static void leave_terminal(struct keeper *keeper)
-{
-    if (!keeper->run->tty) {
-        say_last_word(keeper, &keeper->filter, keeper->run->out);
-        say_last_word(keeper, &keeper->filter_err, keeper->run->err);
-        return;
-    }
-    if (keeper->master < 0)
-        return;
-    say_last_word(keeper, &keeper->filter, keeper->run->out);
-    if (keeper->asked && keeper->asked_at == keeper->in.bytes)
-        terminal_discard_answers(&keeper->terminal);
-    terminal_restore(&keeper->terminal);
-    close(keeper->master);
+    if ((keeper->front.out.spent || keeper->front.err.spent) &&
+        (reason == RESULT_EXITED || reason == RESULT_SIGNALED))
+        end_limited(keeper, LIMIT_OUTPUT);
 }
 
 static void judge_output(struct keeper *keeper, const struct relay *relay, const char *name)
@@ -579,15 +571,17 @@ static void finish(struct keeper *keeper)
 {
     struct box *box = keeper->box;
 
-    judge_output(keeper, &keeper->out, "standard output");
-    judge_output(keeper, &keeper->err, "standard error");
-    relay_close(&keeper->in);
-    relay_close(&keeper->out);
-    relay_close(&keeper->err);
-    leave_terminal(keeper);
+    judge_budget(keeper);
+    judge_output(keeper, &keeper->front.out, "standard output");
+    judge_output(keeper, &keeper->front.err, "standard error");
+    start_drop(&keeper->order);
+    front_close(&keeper->front);
     stop_end(&keeper->stop);
     if (keeper->run->explain)
         explain_unlisten(keeper->run->explain);
+    if (keeper->run->outlet)
+        outlet_end(keeper->run->outlet);
+    loop_free(&keeper->loop);
     if (keeper->dead && waitid(P_PIDFD, (id_t)box->pidfd, NULL, WEXITED) == 0)
         box->pid = 0;
 }
@@ -598,11 +592,8 @@ int keeper_run(struct box *box, const struct keeper_run *run, struct result *res
         .box = box,
         .run = run,
         .result = result,
-        .in = RELAY_NONE,
-        .out = RELAY_NONE,
-        .err = RELAY_NONE,
-        .terminal = TERMINAL_NONE,
-        .master = -1,
+        .front = FRONT_NONE,
+        .order = START_ORDER_NONE,
     };
 
     memset(result, 0, sizeof *result);

@@ -8,22 +8,31 @@
 
 struct box;
 struct explain;
+struct limits;
+struct outlet;
+struct rules;
 
 /* One command for a sandbox that was just cloned. */
 struct keeper_run {
     const char *const *argv, *const *envp;
     const char *cwd;
-    uint32_t uid, gid;   /* inside */
-    uint32_t flags;      /* enum start_flags; START_TTY is added by `tty` */
-    bool tty;            /* its standard input and output are a pty */
-    bool raw_terminal;   /* what it writes to the pty is not filtered (termfilter.h) */
-    uint64_t timeout_ms; /* 0: none */
-    int in, out, err;    /* the host's side, usually 0, 1, 2; -1: closed */
-    uid_t pipe_owner;    /* who may open /dev/stdin and its like inside: the outside number of `uid` */
+    uint32_t uid, gid;           /* inside */
+    uint32_t flags;              /* enum start_flags; START_TTY is added by `tty` */
+    bool tty;                    /* its standard input and output are a pty */
+    bool raw_terminal;           /* what it writes to the pty is not filtered (termfilter.h) */
+    uint64_t timeout_ms;         /* 0: none */
+    const struct limits *limits; /* NULL: none.  Those of control groups the box has already */
+    uint64_t processes;          /* RLIMIT_NPROC, or 0 */
+    int layers;                  /* the sandbox's directory, for what its limits say about disks; or -1 */
+    int in, out, err;            /* the host's side, usually 0, 1, 2; -1: closed */
+    int program;      /* a sealed memfd to run under the name argv[0]; -1 or 0: argv[0] is looked for */
+    uid_t pipe_owner; /* who may open /dev/stdin and its like inside: the outside number of `uid` */
     /* Called once, with `owner`, when the command runs; may be NULL.  A failure ends the run. */
     int (*started)(void *owner, struct error *err);
     void *owner;
     struct explain *explain; /* takes the listener of START_EXPLAIN, else NULL */
+    struct outlet *outlet;   /* the way out, by `rules`; NULL: there is none, and no answer either */
+    const struct rules *rules;
 };
 
 /* Starts the command and stays with it to the end: bytes, signals, terminal, time.  At the end

@@ -4,7 +4,9 @@
 #include "base/text.h"
 #include "box/idmap.h"
 #include "box/plan.h"
+#include "store/bottom.h"
 #include "store/layer.h"
+#include "store/stack.h"
 #include "sys/sys.h"
 
 #include <errno.h>
@@ -18,7 +20,26 @@
 
 const char *kept_state_name(enum kept_state state)
 {
-    return state == KEPT_BROKEN ? "broken" : record_state_name((enum record_state)state);
+    static const char *const names[] = { [KEPT_RUNNING] = "running",
+                                         [KEPT_PAUSED] = "paused",
+                                         [KEPT_STOPPED] = "stopped",
+                                         [KEPT_KILLED] = "killed",
+                                         [KEPT_BROKEN] = "broken" };
+
+    return names[state];
+}
+
+int kept_check_whole(const struct kept *kept, struct error *err)
+{
+    if (kept->state != KEPT_BROKEN)
+        return 0;
+    *err = kept->problem;
+    return -1;
+}
+
+bool kept_is_alive(const struct kept *kept)
+{
+    return kept->state == KEPT_RUNNING || kept->state == KEPT_PAUSED;
 }
 
 void kept_free(struct kept_list *list)
@@ -41,6 +62,8 @@ static enum kept_state state_of(int dir, const struct record *record)
 
     if (record->state == RECORD_RUNNING && !store_is_held(dir))
         return KEPT_KILLED;
+    if (record->state == RECORD_RUNNING && record->paused)
+        return KEPT_PAUSED;
     return states[record->state];
 }
 
@@ -90,6 +113,23 @@ int kept_read_at(int parent, struct kept_list *out, struct error *err)
         qsort(list.items, list.len, sizeof *list.items, by_age);
     *out = list;
     return 0;
+}
+
+/* One of 10,000 is not looked for among all. */
+bool kept_read_one(const char *state, const char *id, struct kept_list *out)
+{
+    struct kept_list list = KEPT_LIST_NONE;
+    struct error ignored;
+
+    list.parent = store_is_id(id) ? store_open(state, &ignored) : -1;
+    if (list.parent >= 0)
+        read_one(&list, id);
+    if (!list.len) {
+        kept_free(&list);
+        return false;
+    }
+    *out = list;
+    return true;
 }
 
 int kept_read(const char *state, struct kept_list *out, struct error *err)
@@ -199,12 +239,12 @@ static bool is_of_interest(const struct record_layer *layer)
 /* What the layer lies on: a copy of ours, or the host's own, if that is still the one it was. */
 static int open_base(int dir, const struct record *record, const struct record_layer *layer)
 {
-    autofree char *copy = text_format("b%llu", (unsigned long long)layer->number);
     autoclose int base = -1;
     struct stat status;
+    struct error ignored;
 
     if (record_is_on_copy(record, layer))
-        return openat(dir, copy, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        return bottom_open(dir, layer->number, &ignored);
     base = sys_openat2(AT_FDCWD, layer->source, O_RDONLY | O_DIRECTORY,
                        RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
     if (base < 0 || fstat(base, &status) < 0 || status.st_dev != layer->device || status.st_ino != layer->inode)
@@ -212,17 +252,47 @@ static int open_base(int dir, const struct record *record, const struct record_l
     return steal_fd(&base);
 }
 
-static bool is_layer_changed(int dir, const struct record *record, const struct record_layer *layer)
+static bool is_upper_changed(int dir, const char *name, int base)
 {
-    autofree char *name = text_format("u%llu", (unsigned long long)layer->number);
     autoclose int upper = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
     if (upper < 0)
         return errno != ENOENT; /* it was never mounted */
+    return base < 0 || !layer_is_untouched(upper, base);
+}
 
+/* What cannot be looked at has changed something. */
+static bool is_stack_changed(int dir, const char *name, int base)
+{
+    autoclose int parent = openat(dir, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    autostrings struct strings chain = STRINGS_NONE;
+    char top[ID_LENGTH + 1];
+    struct error ignored;
+
+    if (stack_top(dir, top, &ignored) < 0)
+        return true;
+    if (!*top)
+        return false;
+
+    autoclose int layers = layers_beside(parent, &ignored);
+
+    if (layers < 0 || layers_chain(layers, top, &chain, &ignored) < 0)
+        return true;
+    for (size_t i = 0; i < chain.len; i++) {
+        autofree char *path = text_format("%s/%s", chain.items[i], name);
+
+        if (is_upper_changed(layers, path, base))
+            return true;
+    }
+    return false;
+}
+
+static bool is_layer_changed(int dir, const struct record *record, const struct record_layer *layer)
+{
+    autofree char *name = text_format("u%llu", (unsigned long long)layer->number);
     autoclose int base = open_base(dir, record, layer);
 
-    return base < 0 || !layer_is_untouched(upper, base);
+    return is_upper_changed(dir, name, base) || is_stack_changed(dir, name, base);
 }
 
 static bool is_home(const struct record *record, const struct record_layer *layer)
@@ -255,12 +325,44 @@ int kept_open(const struct kept_list *list, const struct kept *kept, struct erro
     return store_enter(list->parent, kept->id, err);
 }
 
-static int remove_tree(void *argument)
+int kept_renew(const struct kept_list *list, const struct kept *kept, int dir, struct error *err)
 {
-    const struct sandbox_dir *dir = argument;
+    struct kept *ours = &list->items[kept - list->items];
+    struct record record;
+
+    if (faccessat(dir, STORE_RECORD, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+        return error_set(err, ERROR_MISSING, "sandbox %.*s was removed meanwhile", KEPT_ID_SHOWN, kept->id);
+    if (record_read(dir, kept->id, &record, err) < 0)
+        return -1;
+    record_free(&ours->record);
+    ours->record = record;
+    ours->state = record.state == RECORD_STOPPED ? KEPT_STOPPED : KEPT_KILLED;
+    return 0;
+}
+
+/* The directory first: a layer is needed as long as anything lies on it. */
+static int remove_all(const struct sandbox_dir *dir, struct error *err)
+{
+    struct error why;
+
+    if (store_remove_tree(dir->parent, dir->id, err) < 0)
+        return -1;
+
+    autoclose int layers = layers_beside(dir->parent, &why);
+
+    if (layers >= 0)
+        return layers_release_all(layers, dir->id, err);
+    if (why.kind == ERROR_MISSING)
+        return 0;
+    *err = why;
+    return -1;
+}
+
+static int remove_inside(void *argument)
+{
     struct error ignored;
 
-    return store_remove_tree(dir->parent, dir->id, &ignored);
+    return remove_all(argument, &ignored);
 }
 
 /* Subordinate ids are known to nobody but a user namespace that maps them. */
@@ -270,8 +372,8 @@ static int remove_as(const struct record *record, struct sandbox_dir *dir, struc
 
     record_get_ids(record, &ids);
     if (!ids.helpers || ids.rows != 2)
-        return store_remove_tree(dir->parent, dir->id, err);
-    return idmap_run(&ids, remove_tree, dir, err);
+        return remove_all(dir, err);
+    return idmap_run(&ids, remove_inside, dir, err);
 }
 
 int kept_remove(const struct kept_list *list, const struct kept *kept, struct error *err)
@@ -280,8 +382,11 @@ int kept_remove(const struct kept_list *list, const struct kept *kept, struct er
     struct sandbox_dir dir = { .parent = list->parent };
     autoclose int fd = -1;
 
-    if (kept->state == KEPT_RUNNING) {
+    if (kept_is_alive(kept)) {
         error_set(err, ERROR_REFUSED, "sandbox %.*s is running", KEPT_ID_SHOWN, kept->id);
+        if (kept->record.stays)
+            return error_hint(err, "stop it first: cove stop %.*s, or remove it by cove rm -f", KEPT_ID_SHOWN,
+                              kept->id);
         return error_hint(err, "end its command first (cove run is process %llu)",
                           (unsigned long long)kept->record.keeper);
     }

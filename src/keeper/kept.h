@@ -8,6 +8,7 @@
 
 enum kept_state {
     KEPT_RUNNING,
+    KEPT_PAUSED, /* it runs, but all its processes are stopped */
     KEPT_STOPPED,
     KEPT_KILLED, /* its keeper died before it could write down how it ended */
     KEPT_BROKEN, /* its record cannot be read: `problem` */
@@ -32,12 +33,21 @@ struct kept_list {
 
 enum { KEPT_PREFIX_LEAST = 3, KEPT_ID_SHOWN = 12 };
 
+/* Only the one with this id, written out; false if there is none, or if that is no id. */
+bool kept_read_one(const char *state, const char *id, struct kept_list *out);
+
 /* All sandboxes of a state directory; an empty list if there is no such directory. */
 int kept_read(const char *state, struct kept_list *out, struct error *err);
 
 /* The same of a handle on sandboxes/, which is copied. */
 int kept_read_at(int parent, struct kept_list *out, struct error *err);
 void kept_free(struct kept_list *list);
+
+/* Whether somebody keeps it: running or paused. */
+bool kept_is_alive(const struct kept *kept);
+
+/* Refuses one whose record cannot be read. */
+int kept_check_whole(const struct kept *kept, struct error *err);
 
 const char *kept_state_name(enum kept_state state);
 
@@ -59,6 +69,10 @@ bool kept_has_changed_grants(int dir, const struct record *record);
 
 /* A handle on its directory. */
 int kept_open(const struct kept_list *list, const struct kept *kept, struct error *err);
+
+/* Reads its record anew, into the same place, for who has got the lock on `dir` by now: what was read before
+ * may be of a time when somebody else had it.  ERROR_MISSING: it was removed meanwhile. */
+int kept_renew(const struct kept_list *list, const struct kept *kept, int dir, struct error *err);
 
 /* Removes it with everything in it; ERROR_REFUSED if it runs. */
 int kept_remove(const struct kept_list *list, const struct kept *kept, struct error *err);

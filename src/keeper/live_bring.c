@@ -6,6 +6,7 @@
 #include "base/own.h"
 #include "base/text.h"
 #include "changes/digest.h"
+#include "changes/scan.h"
 #include "sys/sys.h"
 
 #include <errno.h>
@@ -130,6 +131,20 @@ static bool is_still(const struct change *change, int original, int copy, struct
     return !is_fresh(status->st_ctim) || has_same_bytes(original, copy);
 }
 
+/* One that is never still, a log, is brought all the same, but as it was at one instant: what was copied is
+ * still how it begins.  Otherwise it would be half of one state and half of another. */
+static bool is_how_it_begins(int original, int copy)
+{
+    enum { CHUNK = 8192 };
+    char one[CHUNK], other[CHUNK];
+    ssize_t got;
+
+    for (off_t at = 0; (got = content_read(copy, at, one, sizeof one)) > 0; at += got)
+        if (content_read(original, at, other, (size_t)got) != got || memcmp(one, other, (size_t)got) != 0)
+            return false;
+    return got == 0;
+}
+
 /* Here the bytes are those that the host will have: the last word. */
 static bool is_accepted(void *owner, const struct change *change, int original, int copy)
 {
@@ -144,7 +159,7 @@ static bool is_accepted(void *owner, const struct change *change, int original, 
         note->mark = lasting(known_mark_of(&status));
     if (bring->stop && bring->stop(bring->owner))
         note->what = NOTE_STOPPED;
-    else if (batch->patient && !still)
+    else if (!still && (batch->patient || !is_how_it_begins(original, copy)))
         note->what = NOTE_AGAIN;
     else if ((note->why = judge_waits(&bring->sides, change, copy)))
         note->what = NOTE_WAITS;

@@ -39,7 +39,7 @@ enum bring_outcome {
 };
 
 /* `below`: of a directory also what is in it.  `patient`: a file that is being written to is left for
- * another time. */
+ * another time; otherwise only if it changed where it was copied. */
 enum bring_outcome bring_path(struct bring *bring, const char *path, bool below, bool patient);
 
 /* Whether the layer has another state of it than was last looked at. */

@@ -33,7 +33,7 @@ enum {
     DUE_REMOVED = 6000, /* after what may have taken its place */
     DUE_QUIET = 10000,
     DUE_LATEST = 30000,
-    STEADY_LATEST = 40000, /* a file that is always written to is then brought as it is */
+    STEADY_LATEST = 40000, /* a file that always grows is then brought as far as it is */
     RETRY = 5000,
     SLICE = 10000,            /* of work before events are read again */
     AROUND_HEARING = 1000000, /* between two looks around */

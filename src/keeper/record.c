@@ -1,16 +1,14 @@
 #include "keeper/record.h"
 
-#include "base/date.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "base/text.h"
 #include "box/plan.h"
+#include "spec/members.h"
 #include "spec/node.h"
 #include "store/store.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,13 +28,14 @@ const char *record_state_name(enum record_state state)
 
 void record_free(struct record *record)
 {
-    char *texts[] = { record->id,    record->name,      record->workspace, record->cwd,
-                      record->image, record->spec_hash, record->reason,    record->mode };
+    char *texts[] = { record->id,        record->name,   record->workspace, record->cwd, record->image,
+                      record->spec_hash, record->reason, record->mode,      record->then };
 
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         free(texts[i]);
     strings_free(&record->argv);
     strings_free(&record->labels);
+    strings_free(&record->services);
     strings_free(&record->uids);
     strings_free(&record->gids);
     strings_free(&record->settled);
@@ -148,6 +147,11 @@ static size_t get_rows(const struct strings *list, struct id_row rows[2])
     return count;
 }
 
+struct timespec record_since(const struct record *record)
+{
+    return record->since.tv_sec ? record->since : record->created;
+}
+
 bool record_is_on_copy(const struct record *record, const struct record_layer *layer)
 {
     return strcmp(record->mode, "copy") == 0 && strcmp(layer->why, TREE_WHY_WORKSPACE) == 0;
@@ -192,141 +196,6 @@ void record_get_ids(const struct record *record, struct ids *out)
 
 /* --- the file: one table for both directions --- */
 
-/* A kind of value.  `read` fills what `into` points at, false if the node has another form. */
-struct kind {
-    const char *what;
-    bool (*read)(const struct node *node, void *into);
-    void (*write)(const void *from, struct node *out);
-};
-
-struct member {
-    const char *key;
-    const struct kind *kind;
-    size_t at;
-    bool later; /* older records do not have it */
-};
-
-static void set_node(struct node *out, enum node_kind kind, const char *text)
-{
-    out->kind = kind;
-    out->text = text ? text_copy(text) : NULL;
-}
-
-static bool read_text(const struct node *node, void *into)
-{
-    if (node->kind != NODE_STRING)
-        return false;
-    *(char **)into = text_copy(node->text);
-    return true;
-}
-
-static void write_text(const void *from, struct node *out)
-{
-    const char *text = *(char *const *)from;
-
-    set_node(out, text ? NODE_STRING : NODE_NULL, text);
-}
-
-static bool read_text_or_null(const struct node *node, void *into)
-{
-    return node->kind == NODE_NULL || read_text(node, into);
-}
-
-static bool read_list(const struct node *node, void *into)
-{
-    if (node->kind != NODE_LIST)
-        return false;
-    for (size_t i = 0; i < node->len; i++) {
-        if (node->items[i].kind != NODE_STRING)
-            return false;
-        strings_add(into, node->items[i].text);
-    }
-    return true;
-}
-
-static void write_list(const void *from, struct node *out)
-{
-    const struct strings *list = from;
-
-    out->kind = NODE_LIST;
-    for (size_t i = 0; i < list->len; i++)
-        node_add(out, NULL, NODE_STRING, list->items[i]);
-}
-
-static bool read_digits(const char *text, uint64_t *into)
-{
-    char *rest;
-
-    if (!*text || text[strspn(text, "0123456789")])
-        return false;
-    errno = 0;
-    *into = strtoull(text, &rest, 10);
-    return errno == 0;
-}
-
-static bool read_number(const struct node *node, void *into)
-{
-    return node->kind == NODE_NUMBER && read_digits(node->text, into);
-}
-
-static void write_number(const void *from, struct node *out)
-{
-    autofree char *text = text_format("%" PRIu64, *(const uint64_t *)from);
-    bool none = *(const uint64_t *)from == RECORD_NO_NUMBER;
-
-    set_node(out, none ? NODE_NULL : NODE_NUMBER, none ? NULL : text);
-}
-
-static bool read_number_or_null(const struct node *node, void *into)
-{
-    return node->kind == NODE_NULL || read_number(node, into);
-}
-
-/* Inodes and devices have 64 bits, of which a number of JSON keeps 53 at most. */
-static bool read_wide(const struct node *node, void *into)
-{
-    return node->kind == NODE_STRING && read_digits(node->text, into);
-}
-
-static void write_wide(const void *from, struct node *out)
-{
-    autofree char *text = text_format("%" PRIu64, *(const uint64_t *)from);
-
-    set_node(out, NODE_STRING, text);
-}
-
-static bool read_flag(const struct node *node, void *into)
-{
-    *(bool *)into = node->kind == NODE_BOOL && strcmp(node->text, "true") == 0;
-    return node->kind == NODE_BOOL;
-}
-
-static void write_flag(const void *from, struct node *out)
-{
-    set_node(out, NODE_BOOL, *(const bool *)from ? "true" : "false");
-}
-
-static bool read_date(const struct node *node, void *into)
-{
-    struct timespec *time = into;
-
-    return node->kind == NODE_STRING && date_read(node->text, time) && time->tv_sec != 0;
-}
-
-static bool read_date_or_null(const struct node *node, void *into)
-{
-    return node->kind == NODE_NULL || read_date(node, into);
-}
-
-static void write_date(const void *from, struct node *out)
-{
-    const struct timespec *time = from;
-    char text[DATE_SIZE];
-
-    date_write(*time, text);
-    set_node(out, time->tv_sec ? NODE_STRING : NODE_NULL, time->tv_sec ? text : NULL);
-}
-
 static bool read_state(const struct node *node, void *into)
 {
     for (size_t i = 0; node->kind == NODE_STRING && i < ARRAY_LEN(state_names); i++)
@@ -339,7 +208,8 @@ static bool read_state(const struct node *node, void *into)
 
 static void write_state(const void *from, struct node *out)
 {
-    set_node(out, NODE_STRING, state_names[*(const enum record_state *)from]);
+    out->kind = NODE_STRING;
+    out->text = text_copy(state_names[*(const enum record_state *)from]);
 }
 
 static bool read_labels(const struct node *node, void *into)
@@ -373,80 +243,57 @@ static void write_labels(const void *from, struct node *out)
 static bool read_layers(const struct node *node, void *into);
 static void write_layers(const void *from, struct node *out);
 
-static const struct kind a_text = { "text", read_text, write_text },
-                         a_text_or_null = { "text or null", read_text_or_null, write_text },
-                         a_list = { "a list of texts", read_list, write_list },
-                         a_number = { "a whole number", read_number, write_number },
-                         a_number_or_null = { "a whole number or null", read_number_or_null, write_number },
-                         a_wide = { "a whole number as text", read_wide, write_wide },
-                         a_flag = { "true or false", read_flag, write_flag },
-                         a_date = { "a date", read_date, write_date },
-                         a_date_or_null = { "a date or null", read_date_or_null, write_date },
-                         a_state = { "running, stopped or killed", read_state, write_state },
-                         some_labels = { "a mapping of labels", read_labels, write_labels },
-                         some_layers = { "a list of layers", read_layers, write_layers };
+static const struct member_kind a_state = { "running, stopped or killed", read_state, write_state },
+                                some_labels = { "a mapping of labels", read_labels, write_labels },
+                                some_layers = { "a list of layers", read_layers, write_layers };
 
 #define AT(member) offsetof(struct record, member)
 #define LAYER_AT(member) offsetof(struct record_layer, member)
 
 /* What a record has.  A new member is a row here, and a new FORMAT if an old reader would go wrong. */
-static const struct member members[] = {
-    { "applied", &a_date_or_null, AT(applied), .later = true },
-    { "argv", &a_list, AT(argv) },
-    { "base", &a_number, AT(base) },
-    { "created", &a_date, AT(created) },
-    { "cwd", &a_text, AT(cwd) },
-    { "ended", &a_date_or_null, AT(ended) },
-    { "exit_code", &a_number_or_null, AT(exit_code) },
-    { "gids", &a_list, AT(gids) },
-    { "helpers", &a_flag, AT(helpers) },
-    { "id", &a_text, AT(id) },
-    { "image", &a_text, AT(image) },
-    { "keeper", &a_number, AT(keeper) },
-    { "keeper_started", &a_number, AT(keeper_started) },
+static const struct member record_members[] = {
+    { "applied", &member_date_or_null, AT(applied), .later = true },
+    { "argv", &member_list, AT(argv) },
+    { "base", &member_number, AT(base) },
+    { "created", &member_date, AT(created) },
+    { "cwd", &member_text, AT(cwd) },
+    { "ended", &member_date_or_null, AT(ended) },
+    { "exit_code", &member_number_or_null, AT(exit_code) },
+    { "gids", &member_list, AT(gids) },
+    { "helpers", &member_flag, AT(helpers) },
+    { "id", &member_text, AT(id) },
+    { "image", &member_text, AT(image) },
+    { "keeper", &member_number, AT(keeper) },
+    { "keeper_started", &member_number, AT(keeper_started) },
+    { "idle_ms", &member_number, AT(idle_ms), .later = true },
     { "labels", &some_labels, AT(labels) },
     { "layers", &some_layers, AT(layers) },
-    { "mode", &a_text, AT(mode) },
-    { "name", &a_text_or_null, AT(name) },
-    { "reason", &a_text_or_null, AT(reason) },
-    { "settled", &a_list, AT(settled), .later = true },
-    { "shifted", &a_flag, AT(shifted) },
-    { "spec_hash", &a_text, AT(spec_hash) },
+    { "mode", &member_text, AT(mode) },
+    { "name", &member_text_or_null, AT(name) },
+    { "no_checkpoints", &member_flag, AT(no_checkpoints), .later = true },
+    { "paused", &member_flag, AT(paused), .later = true },
+    { "reason", &member_text_or_null, AT(reason) },
+    { "services", &some_labels, AT(services), .later = true },
+    { "settled", &member_list, AT(settled), .later = true },
+    { "shifted", &member_flag, AT(shifted) },
+    { "since", &member_date_or_null, AT(since), .later = true },
+    { "spec_hash", &member_text, AT(spec_hash) },
     { "state", &a_state, AT(state) },
-    { "uids", &a_list, AT(uids) },
-    { "workspace", &a_text, AT(workspace) },
-    { "workspace_device", &a_wide, AT(workspace_device) },
-    { "workspace_inode", &a_wide, AT(workspace_inode) },
+    { "stays", &member_flag, AT(stays), .later = true },
+    { "then", &member_text_or_null, AT(then), .later = true },
+    { "ttl_ms", &member_number, AT(ttl_ms), .later = true },
+    { "uids", &member_list, AT(uids) },
+    { "workspace", &member_text, AT(workspace) },
+    { "workspace_device", &member_wide, AT(workspace_device) },
+    { "workspace_inode", &member_wide, AT(workspace_inode) },
 };
 
 static const struct member layer_members[] = {
-    { "device", &a_wide, LAYER_AT(device) }, { "hide", &a_list, LAYER_AT(hide) },
-    { "inode", &a_wide, LAYER_AT(inode) },   { "layer", &a_number, LAYER_AT(number) },
-    { "source", &a_text, LAYER_AT(source) }, { "target", &a_text, LAYER_AT(target) },
-    { "why", &a_text, LAYER_AT(why) },
+    { "device", &member_wide, LAYER_AT(device) }, { "hide", &member_list, LAYER_AT(hide) },
+    { "inode", &member_wide, LAYER_AT(inode) },   { "layer", &member_number, LAYER_AT(number) },
+    { "source", &member_text, LAYER_AT(source) }, { "target", &member_text, LAYER_AT(target) },
+    { "why", &member_text, LAYER_AT(why) },
 };
-
-/* The first member that is missing or has another form; NULL if all are there. */
-static const struct member *read_members(const struct member *rows, size_t count, const struct node *node,
-                                         void *into)
-{
-    for (size_t i = 0; i < count; i++) {
-        const struct node *value = node_get(node, rows[i].key);
-
-        if (!value && rows[i].later)
-            continue;
-        if (!value || !rows[i].kind->read(value, (char *)into + rows[i].at))
-            return &rows[i];
-    }
-    return NULL;
-}
-
-static void write_members(const struct member *rows, size_t count, const void *from, struct node *out)
-{
-    out->kind = NODE_MAP;
-    for (size_t i = 0; i < count; i++)
-        rows[i].kind->write((const char *)from + rows[i].at, node_add(out, rows[i].key, NODE_NULL, NULL));
-}
 
 static bool read_layers(const struct node *node, void *into)
 {
@@ -456,7 +303,7 @@ static bool read_layers(const struct node *node, void *into)
         return false;
     for (size_t i = 0; i < node->len; i++)
         if (node->items[i].kind != NODE_MAP ||
-            read_members(layer_members, ARRAY_LEN(layer_members), &node->items[i], array_add(layers)))
+            members_read(layer_members, ARRAY_LEN(layer_members), &node->items[i], array_add(layers)))
             return false;
     return true;
 }
@@ -467,13 +314,13 @@ static void write_layers(const void *from, struct node *out)
 
     out->kind = NODE_LIST;
     for (size_t i = 0; i < layers->len; i++)
-        write_members(layer_members, ARRAY_LEN(layer_members), &layers->items[i],
+        members_write(layer_members, ARRAY_LEN(layer_members), &layers->items[i],
                       node_add(out, NULL, NODE_MAP, NULL));
 }
 
 void record_node(const struct record *record, struct node *out)
 {
-    write_members(members, ARRAY_LEN(members), record, out);
+    members_write(record_members, ARRAY_LEN(record_members), record, out);
     node_add(out, "format", NODE_NUMBER, FORMAT);
 }
 
@@ -500,7 +347,7 @@ static int read_node(const struct node *node, const char *shown, struct record *
                          text_string(&said));
     }
 
-    const struct member *wrong = read_members(members, ARRAY_LEN(members), node, out);
+    const struct member *wrong = members_read(record_members, ARRAY_LEN(record_members), node, out);
     const struct node *value = wrong ? node_get(node, wrong->key) : NULL;
 
     if (wrong && !value)

@@ -39,9 +39,12 @@ struct record {
     char *name; /* NULL: none */
     enum record_state state;
     struct timespec created, ended; /* CLOCK_REALTIME; ended is zero while it runs */
+    struct timespec since; /* of a fork: when the first one was made, whose changes it shows; else zero */
+    time_t wall_ahead;     /* of CLOCK_BOOTTIME, when it began; not on the disk */
     struct strings argv;
-    struct strings labels; /* KEY=VALUE, each KEY once */
-    char *workspace;       /* the work tree outside, absolute */
+    struct strings labels;   /* KEY=VALUE, each KEY once */
+    struct strings services; /* NAME=STATE, of one that stays: as its keeper last saw them */
+    char *workspace;         /* the work tree outside, absolute */
     uint64_t workspace_device, workspace_inode;
     bool home;  /* not written: the host has everything that the workspace's layer holds (--workspace live) */
     char *mode; /* how the workspace was seen: a choice of the field `workspace` */
@@ -53,6 +56,13 @@ struct record {
     uint64_t base;                   /* outside id of 0 inside, if shifted */
     struct strings uids, gids;       /* rows of the maps: "inside outside count" */
     struct record_layers layers;
+
+    bool paused; /* all its processes are stopped */
+    uint64_t ttl_ms,
+        idle_ms; /* of one that stays: what is done after so long, and after so long without a command */
+    char *then;  /* "stop", "pause" or "remove"; NULL: stop */
+    bool no_checkpoints; /* of one that stays: its steps are no points to go back to */
+    bool stays;          /* it was made to stay (cove create), and is removed only by its owner */
 
     /* When all of it had come home, or was settled; zero: not yet. */
     struct timespec applied;
@@ -91,6 +101,9 @@ bool record_add_label(struct strings *labels, const char *label);
 
 /* Whether a label matches KEY, or KEY=VALUE exactly. */
 bool record_has_label(const struct record *record, const char *wanted);
+
+/* From when on what the owner changed in the workspace is not what the sandbox began with. */
+struct timespec record_since(const struct record *record);
 
 /* Whether u<number> lies on a private copy of the source, b<number> beside it. */
 bool record_is_on_copy(const struct record *record, const struct record_layer *layer);

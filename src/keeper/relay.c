@@ -143,16 +143,38 @@ static void grow(struct relay *relay)
     (void)fcntl(relay->plan.inside, F_SETPIPE_SZ, RELAY_PIPE_SIZE);
 }
 
+static size_t within_budget(const struct relay *relay, size_t most)
+{
+    return relay->plan.budget && *relay->plan.budget < most ? (size_t)*relay->plan.budget : most;
+}
+
+static void count(struct relay *relay, ssize_t moved)
+{
+    relay->bytes += (uint64_t)moved;
+    if (relay->plan.budget)
+        *relay->plan.budget -= (uint64_t)moved;
+}
+
+/* Whether something waits that may not pass.  A stream at its end needs no budget. */
+static bool is_spent(const struct relay *relay)
+{
+    int waiting = 0;
+
+    if (!relay->plan.budget || *relay->plan.budget > 0)
+        return false;
+    return relay->len > 0 || (ioctl(relay->from, FIONREAD, &waiting) == 0 && waiting > 0);
+}
+
 static enum next step_splice(struct relay *relay)
 {
-    ssize_t moved =
-        splice(relay->from, NULL, relay->to, NULL, RELAY_PIPE_SIZE, SPLICE_F_NONBLOCK | SPLICE_F_MOVE);
+    ssize_t moved = splice(relay->from, NULL, relay->to, NULL, within_budget(relay, RELAY_PIPE_SIZE),
+                           SPLICE_F_NONBLOCK | SPLICE_F_MOVE);
     int waiting = 0;
 
     if (moved == 0)
         return NEXT_END;
     if (moved > 0) {
-        relay->bytes += (uint64_t)moved;
+        count(relay, moved);
         if (moved >= SMALL_MOVE)
             grow(relay);
         return moved >= SMALL_MOVE ? NEXT_MORE : NEXT_SOURCE;
@@ -226,7 +248,7 @@ static enum next step_read(struct relay *relay)
 
 static enum next step_write(struct relay *relay)
 {
-    size_t most = relay->len < relay->write_most ? relay->len : relay->write_most;
+    size_t most = within_budget(relay, relay->len < relay->write_most ? relay->len : relay->write_most);
     const unsigned char *from = relay->buffer + relay->at;
     ssize_t put = relay->to_kind == KIND_SOCKET ? send(relay->to, from, most, MSG_DONTWAIT | MSG_NOSIGNAL)
                                                 : write(relay->to, from, most);
@@ -239,7 +261,7 @@ static enum next step_write(struct relay *relay)
         return fail(relay, errno);
     relay->at += (size_t)put;
     relay->len -= (size_t)put;
-    relay->bytes += (uint64_t)put;
+    count(relay, put);
     if (relay->len > 0)
         return NEXT_SINK;
     if (relay->plan.way == RELAY_IN && put >= SMALL_MOVE)
@@ -249,7 +271,11 @@ static enum next step_write(struct relay *relay)
 
 static enum next step(struct relay *relay)
 {
-    if (relay->splices)
+    if (is_spent(relay)) {
+        relay->spent = true;
+        return NEXT_REST;
+    }
+    if (relay->splices && !(relay->plan.budget && *relay->plan.budget == 0))
         return step_splice(relay);
     return relay->len > 0 ? step_write(relay) : step_read(relay);
 }
@@ -305,6 +331,17 @@ static void prepare_out(struct relay *relay)
         relay->write_most = PIPE_BUF;
     if (relay->to_kind == KIND_TTY && relay->reopened < 0)
         relay->write_most = TTY_WRITE;
+}
+
+void relay_turn(struct relay *relay, int host)
+{
+    relay->plan.host = relay->to = host;
+    relay->to_kind = kind_of(host);
+    relay->write_most = SIZE_MAX;
+    if (relay->reopened >= 0)
+        close(steal_fd(&relay->reopened));
+    prepare_out(relay);
+    wait_for(relay, relay->len > 0 ? NEXT_SINK : NEXT_SOURCE);
 }
 
 static void prepare_in(struct relay *relay)

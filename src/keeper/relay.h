@@ -27,6 +27,7 @@ struct relay_plan {
     int inside;           /* O_NONBLOCK; closed when the stream ends, unless `keep` */
     bool keep;            /* a pty serves both ways and stays open */
     bool held;            /* nothing is moved before relay_wake() */
+    uint64_t *budget;     /* how many bytes may still pass, of this relay and others; NULL: any number */
     relay_change *change; /* or NULL */
     void *change_owner;
 };
@@ -38,6 +39,7 @@ struct relay {
     int from_kind, to_kind;
     size_t write_most;
     bool splices, ended, grown, resting;
+    bool spent; /* there is more, and the budget is used up: nothing moves any more */
     int failed; /* errno of the write that ended an outward stream, else 0 */
     unsigned char *read_buffer, *buffer;
     size_t at, len; /* what is still to be written of `buffer` */
@@ -58,3 +60,7 @@ void relay_pump(struct relay *relay);
 
 /* What was held may go; after SIGCONT a terminal that was not ours to read may be ours again. */
 void relay_wake(struct relay *relay);
+
+/* What comes out of the sandbox goes to another descriptor from now on, and what waits to be written with it.
+ */
+void relay_turn(struct relay *relay, int host);

@@ -3,12 +3,15 @@
 #include "base/array.h"
 #include "base/date.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/own.h"
 #include "base/text.h"
 #include "keeper/explain.h"
 #include "keeper/kept.h"
 #include "keeper/live_main.h"
+#include "keeper/outlet.h"
 #include "keeper/result.h"
+#include "limits/limits.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -69,14 +72,60 @@ static void add_time(struct text *out, const char *key, struct timespec time)
     add_string(out, key, *date ? date : NULL);
 }
 
+/* A number that nobody counted is null. */
+static void add_counted(struct text *out, const char *key, uint64_t value, const char *from)
+{
+    if (from)
+        add_number(out, key, value);
+    else
+        add_string(out, key, NULL);
+}
+
 static void add_usage(struct text *out, const struct result *result)
 {
+    const struct usage *usage = &result->usage;
+
     add_key(out, "usage");
     text_add(out, "{");
     add_number(out, "wall_us", result->wall_us);
-    add_number(out, "user_us", result->user_us);
-    add_number(out, "system_us", result->system_us);
-    add_number(out, "peak_kib", result->peak_kib);
+    add_number(out, "user_us", usage->user_us);
+    add_number(out, "system_us", usage->system_us);
+    add_string(out, "cpu_from", usage->cpu_from);
+    add_number(out, "peak_kib", usage->peak_kib);
+    add_string(out, "memory_from", usage->memory_from);
+    add_number(out, "written_bytes", usage->written_bytes);
+    add_counted(out, "processes", usage->processes, usage->processes_from);
+    add_string(out, "processes_from", usage->processes_from);
+    text_add(out, "}");
+}
+
+/* Whether it was reached: an rlimit answers the program, and nobody else hears of it. */
+static void add_reached(struct text *out, const struct result *result, enum limit_id limit, enum limit_way way)
+{
+    bool silent = way == WAY_RLIMIT || way == WAY_PER_USER || way == WAY_AFFINITY;
+
+    add_key(out, "reached");
+    text_add(out, result->reached >> limit & 1 ? "true" : silent ? "null" : "false");
+}
+
+static void add_limits(struct text *out, const struct limits *limits, const struct result *result)
+{
+    add_string(out, "limit", result->reason == RESULT_LIMIT ? limit_name(result->limit) : NULL);
+    add_key(out, "limits");
+    text_add(out, "{");
+    for (size_t i = 0; limits && i < LIMIT_COUNT; i++) {
+        const struct limit_choice *choice = &limits->items[i];
+
+        if (!choice->max)
+            continue;
+        add_key(out, limit_name((enum limit_id)i));
+        text_add(out, "{");
+        add_number(out, "max", choice->max);
+        add_string(out, "kept_by", limit_way_name(choice->way));
+        add_flag(out, "hard", limit_way_is_hard(choice->way));
+        add_reached(out, result, (enum limit_id)i, choice->way);
+        text_add(out, "}");
+    }
     text_add(out, "}");
 }
 
@@ -127,6 +176,33 @@ static void add_findings(struct text *out, const struct findings *findings)
     }
     text_add(out, "]");
     add_number(out, "findings_left_out", findings->left_out);
+}
+
+static void add_requests(struct text *out, const struct report *report)
+{
+    const struct requests *requests = report->requests;
+
+    add_key(out, "network");
+    text_add(out, "{");
+    add_string(out, "lacking", report->no_network);
+    add_key(out, "requests");
+    text_add(out, "[");
+    for (size_t i = 0; requests && i < requests->len; i++) {
+        const struct request *request = &requests->items[i];
+
+        text_add(out, i ? ",{" : "{");
+        add_string(out, "host", request->host);
+        add_number(out, "port", request->port);
+        add_string(out, "protocol", gateway_protocol_name(request->protocol));
+        add_string(out, "verdict", request->allowed ? "allow" : "deny");
+        add_string(out, "why", request->why);
+        add_string(out, "grant", *request->command ? request->command : NULL);
+        add_number(out, "count", request->count);
+        text_add(out, "}");
+    }
+    text_add(out, "]");
+    add_number(out, "requests_left_out", requests ? requests->others : 0);
+    text_add(out, "}");
 }
 
 static void add_rests(struct text *out, const char *key, const struct live_end *live, enum bring_kind kind)
@@ -199,6 +275,7 @@ void report_json(const struct report *report, struct text *out)
     add_time(out, "started", report->started);
     add_time(out, "ended", report->ended);
     add_result(out, report->result);
+    add_limits(out, report->limits, report->result);
     add_phases(out, report->phases);
     add_string(out, "changes", report->changes);
     add_list(out, "set_aside", report->set_aside ? (const char *const *)report->set_aside->items : NULL);
@@ -207,55 +284,19 @@ void report_json(const struct report *report, struct text *out)
     add_flag(out, "kept", report->kept);
     add_next(out, report);
     add_list(out, "enforced", enforced ? (const char *const *)enforced->items : NULL);
+    add_requests(out, report);
     add_findings(out, report->findings);
     text_add(out, "}\n");
 }
 
 /* --- the file --- */
 
-static int write_all(int fd, const struct text *text)
-{
-    for (size_t done = 0; done < text->len;) {
-        ssize_t put = write(fd, text->data + done, text->len - done);
-
-        if (put < 0 && errno != EINTR)
-            return -1;
-        done += put > 0 ? (size_t)put : 0;
-    }
-    return 0;
-}
-
-static int write_in_place(const struct text *text, const char *path, struct error *err)
-{
-    autoclose int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY);
-
-    if (fd < 0 || write_all(fd, text) < 0)
-        return error_sys(err, "write the report to %s", path);
-    return 0;
-}
-
 int report_write(const struct report *report, const char *path, struct error *err)
 {
     autotext struct text text = TEXT_NONE;
-    struct stat info;
 
     report_json(report, &text);
-    if (strcmp(path, "-") == 0)
-        return write_all(STDOUT_FILENO, &text) < 0 ? error_sys(err, "write the report") : 0;
-    if (lstat(path, &info) == 0 && !S_ISREG(info.st_mode))
-        return write_in_place(&text, path, err);
-
-    autofree char *temporary = text_format("%s.XXXXXX", path);
-    autoclose int fd = mkostemp(temporary, O_CLOEXEC); /* with mode 0600 */
-
-    if (fd < 0)
-        return error_sys(err, "write the report to %s", path);
-    if (write_all(fd, &text) < 0 || rename(temporary, path) < 0) {
-        error_sys(err, "write the report to %s", path);
-        unlink(temporary);
-        return -1;
-    }
-    return 0;
+    return file_deliver(path, text.data, text.len, err) < 0 ? error_while(err, "write the report") : 0;
 }
 
 /* --- for people --- */
@@ -283,7 +324,9 @@ static void add_command(struct text *out, const char *const *argv)
 
     for (size_t i = 0; argv && argv[i] && line.len <= COMMAND_MAX; i++) {
         text_add(&line, i ? " " : "");
-        text_add_bytes(&line, argv[i], strnlen(argv[i], COMMAND_MAX));
+        autofree char *word = text_format("%.*s", COMMAND_MAX, argv[i]);
+
+        text_add_shell_word(&line, word);
     }
     text_add_inert(out, text_string(&line));
 }
@@ -320,6 +363,9 @@ static const char *describe_end(const struct result *result, char *buffer, size_
         break;
     case RESULT_TIMED_OUT:
         return "time-out: everything was killed";
+    case RESULT_LIMIT:
+        snprintf(buffer, size, "limit %s: everything was killed", limit_name(result->limit));
+        break;
     case RESULT_INTERRUPTED:
         snprintf(buffer, size, "everything was killed (SIG%s)", signal);
         break;
@@ -333,8 +379,10 @@ static const char *describe_end(const struct result *result, char *buffer, size_
     return buffer;
 }
 
+/* An error is not told here: it is the last thing that is said of a run, with or without this. */
 static void add_end(struct text *out, const struct result *result, bool colour)
 {
+    const struct usage *usage = &result->usage;
     char buffer[64];
 
     text_add(out, "  ");
@@ -343,21 +391,71 @@ static void add_end(struct text *out, const struct result *result, bool colour)
     text_add(out, " after ");
     add_seconds(out, result->wall_us);
     text_add(out, " (CPU ");
-    add_seconds(out, result->user_us + result->system_us);
+    add_seconds(out, usage->user_us + usage->system_us);
     text_add(out, ", peak ");
-    add_memory(out, result->peak_kib);
-    text_add(out, ")\n");
-    if (result->error.kind != ERROR_NONE) {
-        text_add(out, "  ");
-        text_add_inert(out, result->error.text);
-        text_add(out, "\n");
+    add_memory(out, usage->peak_kib);
+    if (usage->written_bytes) {
+        text_add(out, ", written ");
+        add_memory(out, usage->written_bytes / 1024);
     }
+    if (usage->processes_from)
+        text_addf(out, ", processes %" PRIu64, usage->processes);
+    text_add(out, ")\n");
+}
+
+/* The usual ones, that nobody asked for, are not worth a line. */
+static void add_limit_line(struct text *out, const struct report *report)
+{
+    const char *between = "  limits ";
+
+    for (size_t i = 0; report->limits && i < LIMIT_COUNT; i++) {
+        const struct limit_choice *choice = &report->limits->items[i];
+        bool reached = report->result->reached >> i & 1;
+
+        if (!choice->max || (i == LIMIT_PROCESSES && choice->max == LIMIT_PROCESSES_USUAL && !reached))
+            continue;
+        text_add(out, between);
+        limit_show((enum limit_id)i, choice->max, out);
+        text_addf(out, " (%s%s)", limit_way_words(choice->way), reached ? ", REACHED" : "");
+        between = ", ";
+    }
+    if (*between == ',')
+        text_add(out, "\n");
 }
 
 static void add_next_lines(struct text *out, const struct report *report)
 {
     for (size_t i = 0; report->kept && i < ARRAY_LEN(next_commands); i++)
         text_addf(out, "%scove %s %.*s", i ? ", " : ": ", next_commands[i], KEPT_ID_SHOWN, report->id);
+}
+
+/* What was refused, with what would allow it. */
+static void add_refused(struct text *out, const struct report *report, bool colour)
+{
+    enum { LINES_MAX = 10 };
+    const struct requests *requests = report->requests;
+    size_t lines = 0, left = 0;
+
+    for (size_t i = 0; requests && i < requests->len; i++) {
+        const struct request *request = &requests->items[i];
+
+        if (request->allowed)
+            continue;
+        if (lines++ >= LINES_MAX) {
+            left++;
+            continue;
+        }
+        text_add(out, lines == 1 ? "  refused:\n    " : "    ");
+        add_coloured(out, colour, "1", request->why);
+        text_addf(out, " (%" PRIu64 " x)%s", request->count, *request->command ? "; to allow it: " : "");
+        text_add_inert(out, request->command);
+        text_add(out, "\n");
+    }
+    if (left)
+        text_addf(out, "    and %zu more\n", left);
+    if (report->no_network)
+        text_add(out,
+                 "  no network at all, not even explained refusals: nftables is missing (`cove doctor`)\n");
 }
 
 void report_summary(const struct report *report, bool colour, struct text *out)
@@ -367,6 +465,7 @@ void report_summary(const struct report *report, bool colour, struct text *out)
     add_command(out, report->argv);
     text_add(out, "\n");
     add_end(out, report->result, colour);
+    add_limit_line(out, report);
     if (report->changes) {
         text_add(out, "  changes ");
         text_add_inert(out, report->changes);
@@ -387,6 +486,7 @@ void report_summary(const struct report *report, bool colour, struct text *out)
         }
         text_add(out, "\n");
     }
+    add_refused(out, report, colour);
     if (report->findings)
         report_findings(report->findings, colour, out);
 }
@@ -394,11 +494,11 @@ void report_summary(const struct report *report, bool colour, struct text *out)
 void report_findings(const struct findings *findings, bool colour, struct text *out)
 {
     text_add(out, findings->len ? "  asked for and not given:\n"
-                                : "  no path was hidden and no system call refused that it asked for\n");
+                                : "  no path, address or system call that it asked for was refused\n");
     for (size_t i = 0; i < findings->len; i++) {
         const struct finding *finding = &findings->items[i];
 
-        text_addf(out, "    %-5s ", finding->how);
+        text_addf(out, "    %-7s ", finding->how);
         add_coloured(out, colour, "1", finding->subject);
         text_add(out, ": ");
         text_add_inert(out, finding->why);

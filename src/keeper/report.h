@@ -6,6 +6,7 @@
 
 struct error;
 struct findings;
+struct limits;
 struct live_end;
 struct result;
 struct strings;
@@ -18,6 +19,8 @@ struct phases {
 
 /* All that is known of a run when it is over.  Everything is borrowed; a NULL is left out of the
  * summary and is null in JSON. */
+struct requests;
+
 struct report {
     const char *id, *spec_hash;
     const char *const *argv;
@@ -31,8 +34,11 @@ struct report {
     const struct strings *stuck;     /* that could not be taken out, each with its reason; may be NULL */
     const struct strings *set_aside; /* paths taken out of a workspace that was written through; may be NULL */
     bool kept;                       /* the sandbox is still there, with its changes */
+    const struct limits *limits;     /* may be NULL */
     const struct strings *enforced;  /* the layers of protection that were on, one word each */
     const struct findings *findings; /* of --explain */
+    const struct requests *requests; /* to the network; may be NULL */
+    const char *no_network;          /* why there is not even a gateway; NULL: there is one */
 };
 
 /* One object, keys in a fixed order, a newline at the end. */

@@ -11,7 +11,7 @@ const char *result_reason_name(enum result_reason reason)
         [RESULT_EXITED] = "exited",           [RESULT_SIGNALED] = "signaled",
         [RESULT_TIMED_OUT] = "timed-out",     [RESULT_INTERRUPTED] = "interrupted",
         [RESULT_NOT_STARTED] = "not-started", [RESULT_OUTPUT_LOST] = "output-lost",
-        [RESULT_FAILED] = "failed",
+        [RESULT_FAILED] = "failed",           [RESULT_LIMIT] = "limit",
     };
 
     return (size_t)reason < ARRAY_LEN(names) ? names[reason] : "unknown";

@@ -3,55 +3,24 @@
 #include "base/array.h"
 #include "base/error.h"
 #include "base/own.h"
-#include "base/text.h"
 #include "init/wire.h"
 #include "keeper/keeper.h"
 #include "keeper/terminal.h"
+#include "keeper/words.h"
+#include "limits/limits.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
-
-#ifndef MFD_NOEXEC_SEAL
-#define MFD_NOEXEC_SEAL 8U
-#endif
 
 enum { WORDS, STDIN, STDOUT, STDERR, SENT_MAX };
 
-static void close_all(int (*fds)[SENT_MAX])
+void start_drop(struct start_order *order)
 {
-    for (size_t i = 0; i < ARRAY_LEN(*fds); i++)
-        own_close(&(*fds)[i]);
-}
-
-static uint32_t add_words(struct text *text, const char *const *words)
-{
-    uint32_t count = 0;
-
-    for (; words && words[count]; count++)
-        text_add_bytes(text, words[count], strlen(words[count]) + 1);
-    return count;
-}
-
-/* The offset stays 0, so that PID 1 may read or map it. */
-static int write_words(const struct text *text, struct error *err)
-{
-    autoclose int fd = memfd_create("words", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
-
-    if (fd < 0 && errno == EINVAL) /* before Linux 6.3 */
-        fd = memfd_create("words", MFD_CLOEXEC);
-    if (fd < 0)
-        return error_sys(err, "make a memfd for the arguments");
-    for (size_t done = 0; done < text->len;) {
-        ssize_t put = pwrite(fd, text->data + done, text->len - done, (off_t)done);
-
-        if (put < 0 && errno != EINTR)
-            return error_sys(err, "write the arguments");
-        done += put > 0 ? (size_t)put : 0;
-    }
-    return steal_fd(&fd);
+    for (size_t i = 0; i < ARRAY_LEN(order->fds); i++)
+        own_close(&order->fds[i]);
+    *order = START_ORDER_NONE;
 }
 
 /* Our end does not block; theirs does, as programs expect.  The two ends of a pipe are two open
@@ -92,35 +61,61 @@ static void say_size(const struct keeper_run *run, struct message *message)
     message->height = size.ws_ypixel;
 }
 
-static void fill(struct message *message, const struct keeper_run *run, struct text *words)
+static void fill(struct message *message, const struct keeper_run *run, const uint32_t counts[2])
 {
     memset(message, 0, sizeof *message);
     message->kind = MESSAGE_START;
-    message->flags = run->flags | START_LAST | (run->tty ? START_TTY : 0);
+    message->flags = run->flags | (run->tty ? START_TTY : 0);
     message->uid = run->uid;
     message->gid = run->gid;
-    text_add_bytes(words, run->cwd, strlen(run->cwd) + 1);
-    message->arguments = add_words(words, run->argv);
-    message->variables = add_words(words, run->envp);
+    message->processes = run->processes;
+    if (run->limits) {
+        message->open_files = run->limits->items[LIMIT_OPEN_FILES].max;
+        message->file_size = run->limits->items[LIMIT_FILE_SIZE].max;
+    }
+    message->arguments = counts[0];
+    message->variables = counts[1];
     if (run->tty)
         say_size(run, message);
 }
 
-int start_send(int init_fd, const struct keeper_run *run, struct start_pipes *out_pipes, struct error *err)
+/* Another descriptor of the same memfd: ours is closed with the order, the caller's remains. */
+static int add_program(const struct keeper_run *run, struct start_order *out, struct error *err)
 {
-    __attribute__((cleanup(close_all))) int sent[SENT_MAX] = { -1, -1, -1, -1 };
-    autotext struct text words = TEXT_NONE;
-    struct message message;
+    if (run->program <=
+        STDERR_FILENO) /* nobody's program is a standard descriptor; 0 is one that was not set */
+        return 0;
+    out->fds[out->count] = fcntl(run->program, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    if (out->fds[out->count] < 0)
+        return error_sys(err, "hand a program in");
+    out->count++;
+    out->message.flags |= START_PROGRAM;
+    return 0;
+}
 
+int start_prepare(const struct keeper_run *run, struct start_order *out, struct start_pipes *out_pipes,
+                  struct error *err)
+{
+    uint32_t counts[2];
+
+    *out = START_ORDER_NONE;
     *out_pipes = (struct start_pipes){ -1, -1, -1 };
-    fill(&message, run, &words);
-    sent[WORDS] = write_words(&words, err);
-    if (sent[WORDS] < 0)
+    out->fds[WORDS] = words_write(run->cwd, run->argv, run->envp, counts, err);
+    if (out->fds[WORDS] < 0)
         return -1;
-    if (!run->tty && make_pipes(out_pipes, sent, run, err) < 0)
+    fill(&out->message, run, counts);
+    out->count = run->tty ? 1 : STDERR + 1;
+    if (!run->tty && make_pipes(out_pipes, out->fds, run, err) < 0)
         return -1;
-    if (wire_send(init_fd, &message, sent, run->tty ? 1 : SENT_MAX) < 0 && errno != EPIPE &&
-        errno != ECONNRESET)
+    return add_program(run, out, err);
+}
+
+int start_send(int init_fd, struct start_order *order, struct error *err)
+{
+    int sent = wire_send(init_fd, &order->message, order->fds, order->count);
+
+    if (sent < 0 && errno != EPIPE && errno != ECONNRESET)
         return error_sys(err, "ask the sandbox to start the command");
+    start_drop(order);
     return 0;
 }

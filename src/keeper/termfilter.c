@@ -330,7 +330,7 @@ static bool colour_passes(struct termfilter *filter, unsigned number, const char
         if (*at != '?')
             filter->colours |= 1U << number;
         at = strchr(at, ';');
-        at += at != NULL;
+        at = at ? at + 1 : NULL;
     }
     return true;
 }

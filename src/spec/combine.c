@@ -12,6 +12,7 @@
 
 #include "base/own.h"
 #include "base/text.h"
+#include "spec/combine_network.h"
 #include "spec/layer.h"
 #include "spec/values.h"
 
@@ -208,6 +209,23 @@ static bool narrow_smaller(uint64_t bound, uint64_t *value)
     return true;
 }
 
+void combine_harden(const struct field *field, const struct layer *ceiling, struct spec *spec)
+{
+    if (field_is_limit(field) && ceiling->said[field - fields])
+        ((struct limit *)field_of(field, spec))->hard |=
+            ((const struct limit *)field_of_const(field, &ceiling->values))->hard;
+    if (field == &fields[FIELD_RULES])
+        combine_network_denials(ceiling, spec);
+}
+
+static bool narrow_limit(const struct limit *bound, struct limit *value)
+{
+    bool harder = bound->hard && !value->hard;
+
+    value->hard |= bound->hard;
+    return narrow_smaller(bound->max, &value->max) || harder;
+}
+
 const struct field *combine_narrow(const struct field *field, const struct layer *ceiling, struct spec *spec)
 {
     const void *bound = field_of_const(field, &ceiling->values);
@@ -224,7 +242,8 @@ const struct field *combine_narrow(const struct field *field, const struct layer
         *(bool *)value = *(bool *)value && !changed;
         break;
     case COMBINE_SMALLER:
-        changed = said && narrow_smaller(*(const uint64_t *)bound, value);
+        changed = said && (field_is_limit(field) ? narrow_limit(bound, value)
+                                                 : narrow_smaller(*(const uint64_t *)bound, value));
         break;
     case COMBINE_STRICTER:
         changed = said && *(const unsigned *)bound > *(unsigned *)value;
@@ -234,6 +253,8 @@ const struct field *combine_narrow(const struct field *field, const struct layer
     case COMBINE_UNION:
         changed = said && narrow_union(bound, value);
         break;
+    case COMBINE_NETWORK:
+        return combine_network(field, ceiling, spec);
     case COMBINE_GRANT:
         return field->type == TYPE_VOLUMES ? narrow_volumes(ceiling, value)
                                            : narrow_paths(field, ceiling, value);

@@ -8,6 +8,22 @@
 #define ALL_LAYERS (PLACE_ADMIN | PLACE_OWNER | PLACE_REPOSITORY | PLACE_SPEC)
 #define OWNERS (PLACE_OWNER | PLACE_SPEC | PLACE_FLAG)
 
+/* One row of a limit.  What may be hard for whom: limits/limits.c. */
+#define LIMIT(id, word, kind, takes, from, to, usual, key_help, flag_help)                                     \
+    .key = "limits." word, SPEC_AT(limits[id]), .type = (kind), .initial = (usual), .least = (from),           \
+    .most = (to), .places = ALL_LAYERS | PLACE_FLAG, .combine = COMBINE_SMALLER, .help = (key_help),           \
+    .flags = { { .name = (word), .argument = (takes), .help = (flag_help) } }
+
+/* A bound on what is kept by itself, of a sandbox that stays. */
+#define CHECKPOINTS(member, kind, takes, to, usual, key_help, flag, flag_help)                                 \
+    .key = "checkpoints." #member, SPEC_AT(checkpoints.member), .type = (kind), .initial = (usual),            \
+    .least = 1, .most = (to), .places = OWNERS, .combine = COMBINE_OWNER, .help = (key_help),                  \
+    .flags = { { .name = (flag), .argument = (takes), .help = (flag_help) } }
+
+#define PETABYTE (1ULL << 50)
+#define STRING(number) STRING_(number)
+#define STRING_(number) #number
+
 #define YEAR_MS (366ULL * 24 * 3600 * 1000)
 
 /* A new option is a new member of struct spec, a new name in enum field_id and a new row here.
@@ -54,9 +70,9 @@ const struct field fields[FIELD_COUNT] = {
                 "it while the command runs), cow (copy on write), copy (the same on a private copy, taken "
                 "first) or ro (read-only); each allows less than the one before",
         .flags = { { .name = "workspace", .argument = "MODE",
-                     .help = "How the workspace is seen: copy on write, the same on a private copy taken first, "
-                             "read-only, with ordinary changes reaching the host's tree at once, or as the "
-                             "host's own tree, writable but for files that act by merely being there" } },
+                     .help = "How the workspace is seen, in this order: the host's own tree, writable but for files "
+                             "that act by merely being there; ordinary changes reach the host's tree at once; "
+                             "copy on write; the same on a private copy taken first; read-only" } },
     },
     [FIELD_USER] = {
         .key = "user", SPEC_AT(user), .type = TYPE_STRING, .form = form_user,
@@ -105,6 +121,40 @@ const struct field fields[FIELD_COUNT] = {
         .flags = { { .name = "timeout", .argument = "DURATION",
                      .help = "End the command after DURATION (30m, 1h30m, 500ms, plain seconds); exit code 124" } },
     },
+    [FIELD_MEMORY] = { LIMIT(LIMIT_MEMORY, "memory", TYPE_BYTES, "SIZE", 8 << 20, PETABYTE, "none",
+        "the most memory all processes have together (512M, 4G, or none); reaching it ends the run",
+        "End the run when it uses more memory than SIZE (512M, 4G)") },
+    [FIELD_CPUS] = { LIMIT(LIMIT_CPUS, "cpus", TYPE_CPUS, "NUMBER", 10, 1024000, "none",
+        "how many processors the command may keep busy (2, 1.5, or none)",
+        "Let the command have the time of NUMBER processors (2, 1.5)") },
+    [FIELD_PROCESSES] = { LIMIT(LIMIT_PROCESSES, "processes", TYPE_NUMBER, "NUMBER", 4, (4 << 20) - 1,
+        STRING(LIMIT_PROCESSES_USUAL),
+        "the most processes and threads at a time, or none",
+        "Let at most NUMBER processes and threads exist at a time") },
+    [FIELD_OPEN_FILES] = { LIMIT(LIMIT_OPEN_FILES, "open-files", TYPE_NUMBER, "NUMBER", 16, 1 << 30, "none",
+        "the most descriptors one process may have open, or none: as many as its owner's",
+        "Let a process have at most NUMBER descriptors") },
+    [FIELD_FILE_SIZE] = { LIMIT(LIMIT_FILE_SIZE, "file-size", TYPE_BYTES, "SIZE", 4096, PETABYTE, "none",
+        "the largest file that may be written, or none",
+        "Let no file grow larger than SIZE") },
+    [FIELD_DISK] = { LIMIT(LIMIT_DISK, "disk", TYPE_BYTES, "SIZE", 1 << 20, PETABYTE, "none",
+        "the most that the files it writes may take on disk, or none; reaching it ends the run",
+        "End the run when what it wrote takes more than SIZE on disk") },
+    [FIELD_INODES] = { LIMIT(LIMIT_INODES, "inodes", TYPE_NUMBER, "NUMBER", 64, 1 << 20, "none",
+        "how many files and directories it may make, or none; reaching it ends the run",
+        "End the run when it made more than NUMBER files and directories") },
+    [FIELD_OUTPUT] = { LIMIT(LIMIT_OUTPUT, "output", TYPE_BYTES, "SIZE", 1, PETABYTE, "none",
+        "the most that standard output and error may have together, or none; reaching it ends the run",
+        "End the run when it has written SIZE to standard output and error") },
+    [FIELD_ENFORCE] = {
+        .key = "limits.enforce", SPEC_AT(enforce), .type = TYPE_CHOICE, .initial = "best",
+        .choices = { [ENFORCE_BEST] = "best", [ENFORCE_HARD] = "hard" },
+        .places = ALL_LAYERS | PLACE_FLAG, .combine = COMBINE_STRICTER,
+        .help = "what to do where a limit cannot be hard: best takes the best kind there is, hard refuses to "
+                "start; of one limit alone: { max: 4G, hard: true }",
+        .flags = { { .name = "enforce", .argument = "KIND",
+                     .help = "Take the best kind of each limit that you can have here, or only hard ones" } },
+    },
     [FIELD_ENV] = {
         .key = "env", SPEC_AT(env), .type = TYPE_ENV, .form = form_env,
         .places = OWNERS, .combine = COMBINE_OWNER,
@@ -147,6 +197,48 @@ const struct field fields[FIELD_COUNT] = {
                      .help = "Make SRC of the host visible at DST inside, read-only or, by default, copy on "
                              "write; \\: is a colon in a path" } },
     },
+    [FIELD_SERVICES] = {
+        .key = "services", SPEC_AT(services), .type = TYPE_SERVICES,
+        .places = OWNERS, .combine = COMBINE_OWNER,
+        .help = "programs that a sandbox that stays starts by itself, before its first command and again after "
+                "each start, rollback and fork: a command for the shell, or { name, run, ready, within }; it is "
+                "waited for until the command `ready` succeeds, at most `within` (1m)",
+        .flags = { { .name = "service", .argument = "COMMAND",
+                     .help = "Start COMMAND by itself in a sandbox that stays, before its first command and again after each "
+                             "start, rollback and fork" } },
+    },
+    [FIELD_NETWORK] = {
+        .key = "network.mode", SPEC_AT(network), .type = TYPE_CHOICE, .initial = "rules",
+        .choices = { [NETWORK_NONE] = "none", [NETWORK_RULES] = "rules", [NETWORK_OPEN] = "open" },
+        .places = ALL_LAYERS | PLACE_FLAG, .combine = COMBINE_NETWORK,
+        .help = "what can be reached: none, what rules allow, or open: every public address that no rule denies",
+        .flags = { { .name = "network", .argument = "MODE",
+                     .help = "Reach nothing (none), what rules allow (rules), or every public address (open)" } },
+    },
+    [FIELD_RULES] = {
+        .key = "network.rules", SPEC_AT(rules), .type = TYPE_RULES,
+        .places = ALL_LAYERS | PLACE_FLAG, .combine = COMBINE_NETWORK,
+        .help = "hosts that can be reached, each HOST[:PORT] or { host, port, action, address }: host is a name, "
+                "*.NAME for all names below it, or an address; without port it is 80 and 443; action is allow or "
+                "deny, which wins; address is the only one that is used for the name, and may be private",
+        .flags = { { .name = "allow", .argument = "HOST[:PORT]",
+                     .help = "Let HOST be reached, at PORT or else at 80 and 443; *.NAME is all names below NAME" } },
+    },
+    [FIELD_REGISTRIES] = {
+        .key = "network.registries", SPEC_AT(registries), .type = TYPE_STRINGS, .form = form_registry,
+        .places = ALL_LAYERS | PLACE_FLAG, .combine = COMBINE_NETWORK,
+        .help = "package registries that can be reached: apt, cargo, go, npm, pip; which hosts these are is read "
+                "from the configuration of those tools, never from the workspace",
+        .flags = { { .name = "registry", .argument = "NAME",
+                     .help = "Let the package registry of apt, cargo, go, npm or pip be reached" } },
+    },
+    [FIELD_REGISTRIES_FROM] = {
+        .key = "network.registries-from", SPEC_AT(registries_from), .type = TYPE_CHOICE, .initial = "user",
+        .choices = { [REGISTRIES_OF_USER] = "user", [REGISTRIES_OF_SYSTEM] = "system" },
+        .places = ALL_LAYERS, .combine = COMBINE_NETWORK,
+        .help = "whose configuration says which hosts registries are: the user's and the system's, or only the "
+                "system's",
+    },
     [FIELD_TOOLS] = {
         .key = "tools", SPEC_AT(tools), .type = TYPE_BOOL, .initial = "true",
         .places = ALL_LAYERS | PLACE_FLAG, .combine = COMBINE_AND,
@@ -167,6 +259,19 @@ const struct field fields[FIELD_COUNT] = {
         .help = "whether nothing of the sandbox is kept after the command",
         .flags = { { .name = "rm", .fixed = "true", .help = "Keep nothing of the sandbox afterwards" } },
     },
+    [FIELD_CHECKPOINTS_KEEP] = { CHECKPOINTS(keep, TYPE_NUMBER, "NUMBER", 1 << 20, "200",
+        "how many checkpoints of a sandbox that stays are kept, or none: all; what a snapshot or a fork holds "
+        "does not go",
+        "keep-checkpoints", "Of a sandbox that stays, keep the last NUMBER checkpoints") },
+    [FIELD_CHECKPOINTS_SPACE] = { CHECKPOINTS(space, TYPE_BYTES, "SIZE", PETABYTE, "2G",
+        "what they may take on disk beside the sandbox's own files, or none: the oldest go",
+        "checkpoint-space", "Of a sandbox that stays, drop old checkpoints that take more than SIZE on disk") },
+    [FIELD_LIVE_BYTES] = { CHECKPOINTS(live_bytes, TYPE_BYTES, "SIZE", PETABYTE, "64M",
+        "how much is copied for a checkpoint by itself while processes are alive, or none: any amount",
+        "live-bytes", "Make no checkpoint by itself when it had to copy more than SIZE, as processes are alive") },
+    [FIELD_LIVE_FILES] = { CHECKPOINTS(live_files, TYPE_NUMBER, "NUMBER", 1 << 30, "5000",
+        "how many files are copied for one, or none: any number",
+        "live-files", "The same for more than NUMBER files") },
 };
 
 const struct flag source_flags[] = {

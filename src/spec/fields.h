@@ -20,14 +20,32 @@ enum field_id {
     FIELD_SECCOMP,
     FIELD_TTY,
     FIELD_TIMEOUT,
+    FIELD_MEMORY, /* from here on as enum limit_id */
+    FIELD_CPUS,
+    FIELD_PROCESSES,
+    FIELD_OPEN_FILES,
+    FIELD_FILE_SIZE,
+    FIELD_DISK,
+    FIELD_INODES,
+    FIELD_OUTPUT,
+    FIELD_ENFORCE,
     FIELD_ENV,
     FIELD_READ,
     FIELD_WRITE,
     FIELD_HIDE,
     FIELD_VOLUMES,
+    FIELD_SERVICES,
+    FIELD_NETWORK,
+    FIELD_RULES,
+    FIELD_REGISTRIES,
+    FIELD_REGISTRIES_FROM,
     FIELD_TOOLS,
     FIELD_CACHES,
     FIELD_REMOVE,
+    FIELD_CHECKPOINTS_KEEP,
+    FIELD_CHECKPOINTS_SPACE,
+    FIELD_LIVE_BYTES,
+    FIELD_LIVE_FILES,
     FIELD_COUNT,
 };
 
@@ -36,10 +54,15 @@ enum field_type {
     TYPE_BOOL,     /* bool */
     TYPE_CHOICE,   /* an enum; `choices` has its names in order */
     TYPE_DURATION, /* uint64_t, milliseconds, 0: none */
+    TYPE_BYTES,    /* struct limit: 4G */
+    TYPE_NUMBER,   /* struct limit: 512 */
+    TYPE_CPUS,     /* struct limit: 1.5 */
     TYPE_STRING,   /* char *, NULL: not said */
     TYPE_STRINGS,  /* struct strings */
     TYPE_ENV,      /* struct strings, each KEY=VALUE */
     TYPE_VOLUMES,  /* struct volumes */
+    TYPE_SERVICES, /* struct services */
+    TYPE_RULES,    /* struct rule_list */
 };
 
 /* Where a field may be said. */
@@ -60,6 +83,7 @@ enum field_combine {
     COMBINE_STRICTER, /* the later of the choices */
     COMBINE_UNION,    /* a list of prohibitions: all of them */
     COMBINE_GRANT,    /* host files: what lies in both (combine.c) */
+    COMBINE_NETWORK,  /* names and addresses: what both allow (combine_network.c) */
     COMBINE_IMAGE,    /* must be among `images` of every layer that says it */
     COMBINE_IMAGES,   /* the ceiling for that */
 };
@@ -96,7 +120,7 @@ struct field {
     const char *initial;  /* what holds if nobody says anything, as it would be written */
     const char *help;     /* of the key, one sentence without a full stop */
     field_form *form;     /* of a string or an item of a list */
-    uint64_t least, most; /* of a duration */
+    uint64_t least, most; /* of a duration or a limit */
     enum field_type type;
     enum field_combine combine;
     unsigned places;                    /* enum field_place, or-ed */
@@ -112,6 +136,17 @@ extern const size_t source_flags_len;
 
 /* NULL if no field has this key. */
 const struct field *field_find(const char *key);
+
+/* The field of a limit, and whether a field is one. */
+static inline const struct field *field_of_limit(enum limit_id limit)
+{
+    return &fields[FIELD_MEMORY + limit];
+}
+
+static inline bool field_is_limit(const struct field *field)
+{
+    return field->type == TYPE_BYTES || field->type == TYPE_NUMBER || field->type == TYPE_CPUS;
+}
 
 /* Where the field lies in a spec. */
 static inline void *field_of(const struct field *field, struct spec *spec)

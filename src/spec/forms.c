@@ -265,6 +265,84 @@ void form_duration_show(uint64_t value, struct text *out)
     }
 }
 
+/* Amounts */
+
+static const struct {
+    const char *must;
+    const char *suffixes; /* each is 1024 of the one before */
+    unsigned decimals;
+} amounts[] = {
+    [TYPE_BYTES] = { "must be a size such as 512M, 4G, 64K, plain bytes, or none", "KMGTP", 0 },
+    [TYPE_NUMBER] = { "must be a whole number, or none", "", 0 },
+    [TYPE_CPUS] = { "must be a number of processors such as 2, 1.5, 0.25, or none", "", 3 },
+};
+
+/* Digits, and so many more behind a point: the number times 10 to the power of `decimals`. */
+static const char *read_digits(const char *at, unsigned decimals, uint64_t *out)
+{
+    bool point = false;
+
+    if (!is_digit(*at))
+        return NULL;
+    for (*out = 0; is_digit(*at) || (*at == '.' && decimals && !point && is_digit(at[1])); at++) {
+        if (*at == '.') {
+            point = true;
+            continue;
+        }
+        if (point && !decimals--)
+            return NULL;
+        if (__builtin_mul_overflow(*out, 10U, out) || __builtin_add_overflow(*out, (uint64_t)(*at - '0'), out))
+            return NULL;
+    }
+    while (decimals--)
+        if (__builtin_mul_overflow(*out, 10U, out))
+            return NULL;
+    return at;
+}
+
+bool form_amount(enum field_type type, const char *in, uint64_t *out, struct text *why)
+{
+    const char *suffixes = amounts[type].suffixes;
+    const char *at, *suffix;
+
+    *out = 0;
+    if (strcmp(in, "none") == 0)
+        return true;
+    at = read_digits(in, amounts[type].decimals, out);
+    suffix = at && *at ? strchr(suffixes, *at) : NULL;
+    if (!at || (*at && (!suffix || at[1])))
+        return refuse(why, amounts[type].must);
+    for (ptrdiff_t power = suffix ? suffix - suffixes + 1 : 0; power > 0; power--)
+        if (__builtin_mul_overflow(*out, 1024U, out))
+            return refuse(why, amounts[type].must);
+    return *out || refuse(why, "must be more than nothing; `none` is no limit");
+}
+
+void form_amount_show(enum field_type type, uint64_t value, struct text *out)
+{
+    const char *suffixes = amounts[type].suffixes;
+    size_t power = 0;
+
+    if (!value) {
+        text_add(out, "none");
+        return;
+    }
+    while (power < strlen(suffixes) && value % 1024 == 0) {
+        value /= 1024;
+        power++;
+    }
+    if (type == TYPE_CPUS && value % 1000) {
+        size_t zeros = value % 10 ? 0 : value % 100 ? 1 : 2;
+
+        text_addf(out, "%llu.%03llu", (unsigned long long)value / 1000, (unsigned long long)value % 1000);
+        out->data[out->len -= zeros] = '\0';
+        return;
+    }
+    text_addf(out, "%llu", (unsigned long long)(type == TYPE_CPUS ? value / 1000 : value));
+    if (power)
+        text_add_bytes(out, suffixes + power - 1, 1);
+}
+
 /* Volumes */
 
 bool form_volume_parts(const struct form_context *context, const char *source, const char *target,
@@ -336,4 +414,16 @@ void form_volume_show(const struct volume *volume, struct text *out)
     text_add(out, ":");
     add_escaped(out, volume->target);
     text_addf(out, ":%s", tree_mode_names[volume->mode]);
+}
+
+bool form_registry(const struct form_context *context, const char *in, char **out, struct text *why)
+{
+    (void)context;
+    for (size_t i = 0; i < REGISTRY_COUNT; i++)
+        if (strcmp(in, registry_names[i]) == 0) {
+            *out = text_copy(in);
+            return true;
+        }
+    text_add(why, "must be one of apt, cargo, go, npm, pip");
+    return false;
 }

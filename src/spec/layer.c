@@ -143,7 +143,11 @@ int layer_read(const struct node *root, const char *shown, const char *above, un
                const struct form_context *context, struct layer *out, struct error *err)
 {
     autofree char *before = *above ? text_format("%s.", above) : text_copy("");
-    const struct reading reading = { shown, before, places, context, out, err };
+    struct form_context placed = *context;
+    const struct reading reading = { shown, before, places, &placed, out, err };
+
+    placed.places = places;
+    placed.shown = shown;
 
     if (root->kind != NODE_MAP)
         return layer_complain(err, shown, root, *above ? above : "the whole file", "must be a mapping of keys");

@@ -8,6 +8,7 @@
 #include "spec/forms.h"
 #include "spec/layer.h"
 #include "spec/node.h"
+#include "spec/rule_forms.h"
 #include "spec/values.h"
 
 #include <string.h>
@@ -101,6 +102,7 @@ static int take(struct reading *reading, struct layer *said, bool firm)
         if (!said->said[i])
             continue;
         value_show(&fields[i], &said->values, &value);
+        combine_harden(&fields[i], &reading->admin, &said->values);
         if (fields[i].combine != COMBINE_UNION)
             culprit = combine_narrow(&fields[i], &reading->admin, &said->values);
         if (culprit && firm)
@@ -173,7 +175,8 @@ static int read_owner_file(struct reading *reading, const char *path, bool json,
 static int read_flag(struct reading *reading, const struct flag_use *use)
 {
     const struct spec_sources *sources = reading->sources;
-    const struct form_context context = { sources->home, sources->cwd, sources->environ };
+    autofree char *flag = text_format("--%s", use->flag->name);
+    const struct form_context context = { sources->home, sources->cwd, sources->environ, PLACE_FLAG, flag };
     const char *value = use->flag->argument ? use->value : use->flag->fixed;
     autolayer struct layer said = { .kind = LAYER_OWNER };
     autotext struct text why = TEXT_NONE, shown = TEXT_NONE;
@@ -183,7 +186,7 @@ static int read_flag(struct reading *reading, const struct flag_use *use)
         return error_set(reading->err, ERROR_INVALID, "--%s: %s %s", use->flag->name, text_string(&shown),
                          text_string(&why));
     }
-    said.said[use->field - fields] = text_format("--%s", use->flag->name);
+    said.said[use->field - fields] = text_copy(flag);
     return take(reading, &said, true);
 }
 
@@ -281,6 +284,9 @@ static void normalise(struct spec *spec)
     strings_sort(&spec->read);
     strings_sort(&spec->write);
     strings_sort(&spec->hide);
+    strings_sort(&spec->registries);
+    rule_list_sort(&spec->rules);
+    services_settle(&spec->services);
 }
 
 static int check_volumes(const struct volumes *volumes, struct error *err)
@@ -297,6 +303,14 @@ static int check_volumes(const struct volumes *volumes, struct error *err)
         }
     }
     return 0;
+}
+
+static int check_services(const struct services *services, struct error *err)
+{
+    return services->len <= SERVICES_MAX
+               ? 0
+               : error_set(err, ERROR_INVALID, "services: there are %zu, and may be %d", services->len,
+                           SERVICES_MAX);
 }
 
 static int check_image(struct error *err, const char *image_place, const char *image,
@@ -325,7 +339,7 @@ static int finish(struct reading *reading)
     strings_free(&spec->images);
     if (!spec->root && is_root_inside(spec->user, reading->sources->uid))
         return refuse_root(reading->err, reading->owner.said[FIELD_USER], spec->user, root_place);
-    if (check_volumes(&spec->volumes, reading->err) < 0)
+    if (check_volumes(&spec->volumes, reading->err) < 0 || check_services(&spec->services, reading->err) < 0)
         return -1;
     normalise(spec);
     return 0;
@@ -355,6 +369,23 @@ int spec_read(const struct spec_request *request, const struct spec_sources *sou
         *out = reading.owner.values;
         reading.owner.values = SPEC_NONE;
     }
+    layer_free(&reading.admin);
+    layer_free(&reading.owner);
+    return result;
+}
+
+int spec_may_add_rule(const struct spec_sources *sources, const struct rule *rule, const char *place,
+                      struct error *err)
+{
+    autoorigins struct spec_origins origins = SPEC_ORIGINS_NONE;
+    struct reading reading = { .sources = sources, .origins = &origins, .err = err };
+    autolayer struct layer said = { .kind = LAYER_OWNER };
+    int result;
+
+    reading.admin.kind = LAYER_ADMIN;
+    *array_add(&said.values.rules) = rule_copy(rule);
+    said.said[FIELD_RULES] = text_copy(place);
+    result = read_admin(&reading) == 0 ? take(&reading, &said, true) : -1;
     layer_free(&reading.admin);
     layer_free(&reading.owner);
     return result;
@@ -404,7 +435,8 @@ static int read_repository(const char *bytes, size_t len, const char *shown, con
                 return -1;
         } else {
             return layer_complain(err, shown, node, node->key,
-                                  "is the value of a key that does not exist; there are policy and wishes");
+                                  "is the value of a key that does not exist here; there are policy, below "
+                                  "which a policy's keys stand, and wishes");
         }
     }
     return 0;

@@ -102,6 +102,11 @@ int spec_narrow_by_repository(struct spec *spec, int workspace, const char *show
 /* A spec from its own JSON, every bound checked again.  No layer has a say. */
 int spec_read_json(const char *bytes, size_t len, const char *shown_path, struct spec *out, struct error *err);
 
+/* Whether the administrator lets the owner add this rule; refused by name of both otherwise.  `place` is who
+ * asks for it. */
+int spec_may_add_rule(const struct spec_sources *sources, const struct rule *rule, const char *place,
+                      struct error *err);
+
 /* The bytes of a policy file as one layer: for the fuzzers and `cove policy check`. */
 int spec_check_policy(const char *bytes, size_t len, const char *shown_path, enum layer_kind layer,
                       const char *home, struct error *err);

@@ -1,6 +1,9 @@
 #pragma once
 
 #include "base/array.h"
+#include "spec/limit.h"
+#include "spec/network.h"
+#include "spec/services.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,6 +37,7 @@ struct volumes {
     size_t len, cap;
 };
 
+enum enforce { ENFORCE_BEST, ENFORCE_HARD };
 enum profile { PROFILE_DEFAULT, PROFILE_STRICT };
 enum terminal { TERMINAL_AUTO, TERMINAL_YES, TERMINAL_NO };
 
@@ -50,16 +54,26 @@ struct spec {
     enum profile profile;   /* which seccomp profile */
     enum terminal terminal; /* -t */
     enum workspace_mode workspace;
-    uint64_t timeout_ms;  /* 0: none */
+    uint64_t timeout_ms; /* 0: none */
+    struct limit limits[LIMIT_COUNT];
+    enum enforce enforce; /* hard: as if every limit said so */
     struct strings env;   /* KEY=VALUE, later ones win; KEY alone was replaced by the host's value */
     struct strings read;  /* host paths visible read-only (~ expanded) */
     struct strings write; /* host paths visible copy on write */
     struct strings hide;  /* patterns that are absent in workspace and granted trees */
     struct volumes volumes;
-    bool tools;            /* tool roots of the home directory (~/.nvm ...) are visible */
-    bool caches;           /* package caches are visible, copy on write */
-    bool root;             /* may be root inside (a policy ceiling; true unless a layer says no) */
-    bool remove;           /* --rm */
+    struct services services; /* in the order they are started in; each has a name, no two the same */
+    enum network_mode network;
+    struct rule_list rules;
+    struct strings registries; /* ecosystems, whose hosts are allowed: gateway/registries.h */
+    enum registry_source registries_from;
+    bool tools;  /* tool roots of the home directory (~/.nvm ...) are visible */
+    bool caches; /* package caches are visible, copy on write */
+    bool root;   /* may be root inside (a policy ceiling; true unless a layer says no) */
+    bool remove; /* --rm */
+    struct {
+        struct limit keep, space, live_bytes, live_files; /* never hard: nothing is refused for them */
+    } checkpoints;
     struct strings images; /* a ceiling on `image`, used only inside a layer; no part of the JSON */
 };
 

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "spec/forms.h"
 #include "spec/node.h"
+#include "spec/rule_forms.h"
 #include "spec/suggest.h"
 
 #include <string.h>
@@ -33,7 +34,8 @@ void volumes_add(struct volumes *volumes, const char *source, const char *target
 
 bool value_is_list(const struct field *field)
 {
-    return field->type == TYPE_STRINGS || field->type == TYPE_ENV || field->type == TYPE_VOLUMES;
+    return field->type == TYPE_STRINGS || field->type == TYPE_ENV || field->type == TYPE_VOLUMES ||
+           field->type == TYPE_SERVICES || field->type == TYPE_RULES;
 }
 
 void value_free(const struct field *field, struct spec *spec)
@@ -47,6 +49,10 @@ void value_free(const struct field *field, struct spec *spec)
         strings_free(at);
     } else if (field->type == TYPE_VOLUMES) {
         volumes_free(at);
+    } else if (field->type == TYPE_SERVICES) {
+        services_free(at);
+    } else if (field->type == TYPE_RULES) {
+        rule_list_free(at);
     }
 }
 
@@ -93,6 +99,23 @@ static bool read_duration(const struct field *field, const char *in, uint64_t *i
     return true;
 }
 
+static bool read_amount(const struct field *field, const char *in, struct limit *into, struct text *why)
+{
+    uint64_t value;
+
+    if (!form_amount(field->type, in, &value, why))
+        return false;
+    if (value && (value < field->least || value > field->most)) {
+        text_add(why, "must be from ");
+        form_amount_show(field->type, field->least, why);
+        text_add(why, " to ");
+        form_amount_show(field->type, field->most, why);
+        return false;
+    }
+    *into = (struct limit){ .max = value };
+    return true;
+}
+
 static bool read_string(const struct field *field, const struct form_context *context, const char *in,
                         char **into, struct text *why)
 {
@@ -122,6 +145,7 @@ bool value_read_text(const struct field *field, const struct form_context *conte
 {
     void *at = field_of(field, into);
     struct volume volume;
+    struct rule rule;
 
     switch (field->type) {
     case TYPE_BOOL:
@@ -131,6 +155,10 @@ bool value_read_text(const struct field *field, const struct form_context *conte
         return read_choice(field, in, at, why);
     case TYPE_DURATION:
         return read_duration(field, in, at, why);
+    case TYPE_BYTES:
+    case TYPE_NUMBER:
+    case TYPE_CPUS:
+        return read_amount(field, in, at, why);
     case TYPE_STRING:
         return read_string(field, context, in, at, why);
     case TYPE_STRINGS:
@@ -140,6 +168,13 @@ bool value_read_text(const struct field *field, const struct form_context *conte
         if (!form_volume(context, in, &volume, why))
             return false;
         *array_add((struct volumes *)at) = volume;
+        return true;
+    case TYPE_SERVICES:
+        return services_read_text(in, at, why);
+    case TYPE_RULES:
+        if (!rule_read_text(context, in, &rule, why))
+            return false;
+        *array_add((struct rule_list *)at) = rule;
         return true;
     }
     return false;
@@ -176,6 +211,22 @@ static bool read_volume_map(const struct form_context *context, const struct nod
     return true;
 }
 
+/* { max: 4G, hard: true } */
+static bool read_limit_map(const struct field *field, const struct node *node, struct limit *into,
+                           struct text *why)
+{
+    const struct node *max = node_get(node, "max"), *hard = node_get(node, "hard");
+    struct limit limit = { 0 };
+
+    if (!max || !is_text(max) || (hard && hard->kind != NODE_BOOL) || node->len != (hard ? 2U : 1U))
+        return refuse(why, "must have the key max, and may have hard: true, and no other");
+    if (!read_amount(field, max->text, &limit, why))
+        return false;
+    limit.hard = hard && strcmp(hard->text, "true") == 0;
+    *into = limit;
+    return true;
+}
+
 static bool read_env_pair(const struct field *field, const struct form_context *context,
                           const struct node *node, struct spec *into, struct text *why)
 {
@@ -189,6 +240,35 @@ static bool read_env_pair(const struct field *field, const struct form_context *
     return value_read_text(field, context, pair, into, why);
 }
 
+static bool read_rule(const struct form_context *context, const struct node *node, struct spec *into,
+                      struct text *why, const struct node **culprit)
+{
+    struct rule rule;
+
+    if (!rule_read_node(context, node, &rule, why, culprit))
+        return false;
+    *array_add(&into->rules) = rule;
+    return true;
+}
+
+/* One item of a list; `pairs`: of a mapping that stands for one. */
+static bool read_list_item(const struct field *field, const struct form_context *context, bool pairs,
+                           const struct node *item, struct spec *into, struct text *why,
+                           const struct node **culprit)
+{
+    if (pairs)
+        return read_env_pair(field, context, item, into, why);
+    if (field->type == TYPE_RULES)
+        return read_rule(context, item, into, why, culprit);
+    if (field->type == TYPE_VOLUMES && item->kind == NODE_MAP)
+        return read_volume_map(context, item, into, why);
+    if (field->type == TYPE_SERVICES)
+        return services_read_node(item, &into->services, why);
+    if (!is_text(item))
+        return refuse(why, "must be a text");
+    return value_read_text(field, context, item->text, into, why);
+}
+
 /* A list, or for env also a mapping. */
 static bool read_list(const struct field *field, const struct form_context *context, const struct node *node,
                       struct spec *into, struct text *why, const struct node **culprit)
@@ -198,20 +278,9 @@ static bool read_list(const struct field *field, const struct form_context *cont
     if (node->kind != NODE_LIST && !pairs)
         return refuse(why, field->type == TYPE_ENV ? "must be a mapping or a list" : "must be a list");
     for (size_t i = 0; i < node->len; i++) {
-        const struct node *item = &node->items[i];
-
-        *culprit = item;
-        if (pairs) {
-            if (!read_env_pair(field, context, item, into, why))
-                return false;
-        } else if (field->type == TYPE_VOLUMES && item->kind == NODE_MAP) {
-            if (!read_volume_map(context, item, into, why))
-                return false;
-        } else if (!is_text(item)) {
-            return refuse(why, "must be a text");
-        } else if (!value_read_text(field, context, item->text, into, why)) {
+        *culprit = &node->items[i];
+        if (!read_list_item(field, context, pairs, &node->items[i], into, why, culprit))
             return false;
-        }
     }
     return true;
 }
@@ -222,6 +291,8 @@ bool value_read_node(const struct field *field, const struct form_context *conte
     *culprit = node;
     if (value_is_list(field))
         return read_list(field, context, node, into, why, culprit);
+    if (field_is_limit(field) && node->kind == NODE_MAP)
+        return read_limit_map(field, node, field_of(field, into), why);
     if (field->type == TYPE_BOOL && node->kind != NODE_BOOL)
         return refuse(why, "must be true or false");
     if (field->type != TYPE_BOOL && !is_text(node))
@@ -243,6 +314,13 @@ static void write_volumes(const struct volumes *volumes, struct node *out)
     }
 }
 
+static void write_rules(const struct rule_list *rules, struct node *out)
+{
+    out->kind = NODE_LIST;
+    for (size_t i = 0; i < rules->len; i++)
+        rule_write(&rules->items[i], node_add(out, NULL, NODE_MAP, NULL));
+}
+
 static void write_env(const struct strings *env, struct node *out)
 {
     out->kind = NODE_MAP;
@@ -258,6 +336,20 @@ static void write_scalar(struct node *out, enum node_kind kind, const char *text
 {
     out->kind = text ? kind : NODE_NULL;
     out->text = text ? text_copy(text) : NULL;
+}
+
+static void write_limit(const struct field *field, const struct limit *limit, struct node *out)
+{
+    autotext struct text max = TEXT_NONE;
+
+    form_amount_show(field->type, limit->max, &max);
+    if (!limit->hard) {
+        write_scalar(out, NODE_STRING, text_string(&max));
+        return;
+    }
+    out->kind = NODE_MAP;
+    node_add(out, "max", NODE_STRING, text_string(&max));
+    node_add(out, "hard", NODE_BOOL, bool_names[true]);
 }
 
 void value_write(const struct field *field, const struct spec *spec, struct node *out)
@@ -276,6 +368,11 @@ void value_write(const struct field *field, const struct spec *spec, struct node
         form_duration_show(*(const uint64_t *)at, &text);
         write_scalar(out, NODE_STRING, text_string(&text));
         break;
+    case TYPE_BYTES:
+    case TYPE_NUMBER:
+    case TYPE_CPUS:
+        write_limit(field, at, out);
+        break;
     case TYPE_STRING:
         write_scalar(out, NODE_STRING, *(char *const *)at);
         break;
@@ -290,14 +387,23 @@ void value_write(const struct field *field, const struct spec *spec, struct node
     case TYPE_VOLUMES:
         write_volumes(at, out);
         break;
+    case TYPE_SERVICES:
+        services_write(at, out);
+        break;
+    case TYPE_RULES:
+        write_rules(at, out);
+        break;
     }
 }
 
 static void show_list(const struct field *field, const void *at, struct text *out)
 {
     const struct volumes *volumes = at;
+    const struct rule_list *rules = at;
     const struct strings *strings = at;
-    size_t len = field->type == TYPE_VOLUMES ? volumes->len : strings->len;
+    size_t len = field->type == TYPE_VOLUMES ? volumes->len
+                 : field->type == TYPE_RULES ? rules->len
+                                             : strings->len;
 
     text_add(out, "[");
     for (size_t i = 0; i < len; i++) {
@@ -305,6 +411,8 @@ static void show_list(const struct field *field, const void *at, struct text *ou
 
         if (field->type == TYPE_VOLUMES)
             form_volume_show(&volumes->items[i], &item);
+        else if (field->type == TYPE_RULES)
+            rule_show(&rules->items[i], &item);
         else
             text_add(&item, strings->items[i]);
         text_add(out, i ? ", " : "");
@@ -317,8 +425,19 @@ void value_show(const struct field *field, const struct spec *spec, struct text 
 {
     struct node node = NODE_NONE;
 
+    if (field->type == TYPE_SERVICES) {
+        services_show(field_of_const(field, spec), out);
+        return;
+    }
     if (value_is_list(field)) {
         show_list(field, field_of_const(field, spec), out);
+        return;
+    }
+    if (field_is_limit(field)) {
+        const struct limit *limit = field_of_const(field, spec);
+
+        form_amount_show(field->type, limit->max, out);
+        text_add(out, limit->hard ? ", hard" : "");
         return;
     }
     value_write(field, spec, &node);
@@ -348,6 +467,11 @@ void value_move(const struct field *field, struct spec *from, struct spec *into)
     case TYPE_DURATION:
         *(uint64_t *)target = *(uint64_t *)source;
         break;
+    case TYPE_BYTES:
+    case TYPE_NUMBER:
+    case TYPE_CPUS:
+        *(struct limit *)target = *(struct limit *)source;
+        break;
     case TYPE_STRING:
         free(*(char **)target);
         *(char **)target = steal_ptr((char **)source);
@@ -361,6 +485,15 @@ void value_move(const struct field *field, struct spec *from, struct spec *into)
             *array_add((struct volumes *)target) = ((struct volumes *)source)->items[i];
         ((struct volumes *)source)->len = 0;
         volumes_free(source);
+        break;
+    case TYPE_SERVICES:
+        services_move(source, target);
+        break;
+    case TYPE_RULES:
+        for (size_t i = 0; i < ((struct rule_list *)source)->len; i++)
+            *array_add((struct rule_list *)target) = ((struct rule_list *)source)->items[i];
+        ((struct rule_list *)source)->len = 0;
+        rule_list_free(source);
         break;
     }
 }

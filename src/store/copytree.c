@@ -3,25 +3,21 @@
 #include "base/array.h"
 #include "base/error.h"
 #include "base/map.h"
-#include "base/memory.h"
 #include "base/own.h"
 #include "base/text.h"
+#include "store/contents.h"
 #include "sys/sys.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <linux/fs.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 
 enum {
     DEPTH_MAX = 256, /* each level holds two descriptors */
     NOTES_MAX = 20,
-    CHUNK = 8 << 20, /* between two questions whether to go on */
-    BUFFER = 256 << 10,
 };
 
 struct copier {
@@ -31,12 +27,11 @@ struct copier {
     struct text path;     /* of what is being copied; "" at the top */
     struct map seen;      /* "device:inode" of files with several names, to its place in `names` + 1 */
     struct strings names; /* where the first of them lies in the copy */
-    uint64_t files, bytes;
+    uint64_t files;
+    struct contents contents;
     size_t left_out;
     int depth;
     bool as_root;
-    bool no_clone; /* the file system cannot share contents; no need to ask for each file */
-    char *buffer;
 };
 
 /* One name on its way: both directories are open. */
@@ -58,11 +53,17 @@ static int leave_out(struct copier *copier, const char *why)
     return 0;
 }
 
-static int go_on(struct copier *copier)
+static bool may_go_on(void *owner)
 {
+    const struct copier *copier = owner;
     const struct copytree *copy = copier->copy;
 
-    if (!copy->go_on || copy->go_on(copy->owner, copier->files, copier->bytes))
+    return !copy->go_on || copy->go_on(copy->owner, copier->files, copier->contents.bytes);
+}
+
+static int go_on(struct copier *copier)
+{
+    if (may_go_on(copier))
         return 0;
     errno = EINTR;
     return failed(copier, "copy");
@@ -86,88 +87,6 @@ static bool is_left(const struct copier *copier)
 static bool is_gone(int number)
 {
     return number == ENOENT || number == ENOTDIR || number == ELOOP;
-}
-
-/* --- contents --- */
-
-/* True if the kernel cannot copy between these two, and plain reading may. */
-static bool must_read(int number)
-{
-    return number == EXDEV || number == EINVAL || number == ENOSYS || number == EOPNOTSUPP;
-}
-
-static ssize_t copy_plainly(struct copier *copier, int from, int to, off_t at, size_t len)
-{
-    ssize_t got;
-
-    if (!copier->buffer)
-        copier->buffer = memory_zero(BUFFER);
-    got = pread(from, copier->buffer, len < BUFFER ? len : BUFFER, at);
-    for (ssize_t done = 0; done < got;) {
-        ssize_t put = pwrite(to, copier->buffer + done, (size_t)(got - done), at + done);
-
-        if (put < 0)
-            return -1;
-        done += put;
-    }
-    return got;
-}
-
-/* A stretch without holes. */
-static int copy_data(struct copier *copier, int from, int to, off_t at, off_t end)
-{
-    bool plain = false;
-
-    while (at < end) {
-        size_t len = end - at < CHUNK ? (size_t)(end - at) : CHUNK;
-        off_t in = at, out = at;
-        ssize_t done =
-            plain ? copy_plainly(copier, from, to, at, len) : copy_file_range(from, &in, to, &out, len, 0);
-
-        if (done < 0 && !plain && must_read(errno)) {
-            plain = true;
-            continue;
-        }
-        if (done < 0)
-            return failed(copier, "copy");
-        if (done == 0) /* somebody made it shorter */
-            return 0;
-        at += done;
-        copier->bytes += (uint64_t)done;
-        if (go_on(copier) < 0)
-            return -1;
-    }
-    return 0;
-}
-
-static int copy_bytes(struct copier *copier, int from, int to, off_t size)
-{
-    for (off_t at = 0; at < size;) {
-        off_t data = lseek(from, at, SEEK_DATA), hole = data < 0 ? -1 : lseek(from, data, SEEK_HOLE);
-
-        if (data < 0 && errno == ENXIO)
-            break;
-        if (hole < 0) { /* a file system that knows no holes */
-            data = at;
-            hole = size;
-        }
-        if (hole > size)
-            hole = size;
-        if (copy_data(copier, from, to, data, hole) < 0)
-            return -1;
-        at = hole > at ? hole : size;
-    }
-    return ftruncate(to, size) < 0 ? failed(copier, "copy") : 0;
-}
-
-static bool share(struct copier *copier, int from, int to)
-{
-    if (copier->no_clone)
-        return false;
-    if (ioctl(to, FICLONE, from) == 0)
-        return true;
-    copier->no_clone = errno == EOPNOTSUPP || errno == EXDEV || errno == ENOTTY || errno == ENOSYS;
-    return false;
 }
 
 /* --- what a name is --- */
@@ -227,8 +146,8 @@ static int copy_file(struct copier *copier, struct entry *entry)
     to = openat(entry->to, entry->name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (to < 0)
         return failed(copier, "make a copy of");
-    if (!share(copier, from, to) && copy_bytes(copier, from, to, entry->status.st_size) < 0)
-        return -1;
+    if (contents_copy(&copier->contents, from, to, entry->status.st_size) < 0)
+        return failed(copier, "copy");
     copier->files++;
     return copy_attributes(copier, to, &entry->status);
 }
@@ -350,6 +269,10 @@ static int copy_all(struct copier *copier)
 int copytree_run(const struct copytree *copy, struct strings *notes, struct error *err)
 {
     struct copier copier = { .copy = copy, .notes = notes, .err = err, .as_root = geteuid() == 0 };
+
+    copier.contents.go_on = may_go_on;
+    copier.contents.owner = &copier;
+
     int result = copy->only ? copy_only(&copier, copy->only) : copy_all(&copier);
 
     if (result < 0 && err->sys_errno == ENOSPC)
@@ -359,6 +282,6 @@ int copytree_run(const struct copytree *copy, struct strings *notes, struct erro
     map_free(&copier.seen);
     strings_free(&copier.names);
     text_free(&copier.path);
-    free(copier.buffer);
+    contents_free(&copier.contents);
     return result;
 }

@@ -16,6 +16,7 @@
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Each level of a tree that is being removed holds one descriptor. */
@@ -45,7 +46,7 @@ static int open_ours(int dir, const char *name, const char *shown, struct error 
 }
 
 /* The same, making it if needed. */
-static int open_private(int dir, const char *name, const char *shown, struct error *err)
+int store_open_private(int dir, const char *name, const char *shown, struct error *err)
 {
     if (faccessat(dir, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && make_private(dir, name) < 0 && errno != EEXIST)
         return error_sys(err, "make %s", shown);
@@ -66,13 +67,13 @@ static int open_state(const char *state, struct error *err)
             return error_sys(err, "make %s", path);
         *slash = '/';
     }
-    return open_private(AT_FDCWD, state, state, err);
+    return store_open_private(AT_FDCWD, state, state, err);
 }
 
 static const char letters[] = "abcdefghijklmnopqrstuvwxyz234567";
 
 /* Twenty characters of 32: 100 random bits, no lock and no counter needed. */
-static int new_id(char id[ID_LENGTH + 1], struct error *err)
+int store_new_id(char id[ID_LENGTH + 1], struct error *err)
 {
     unsigned char bytes[ID_LENGTH];
 
@@ -94,7 +95,7 @@ void store_make_spare(int parent)
     struct error ignored;
     char id[ID_LENGTH + 1];
 
-    if (new_id(id, &ignored) < 0)
+    if (store_new_id(id, &ignored) < 0)
         return;
 
     bool made = faccessat(parent, spare, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && mkdirat(parent, id, 0700) == 0;
@@ -120,10 +121,10 @@ int store_create(const char *state, struct sandbox_dir *out, struct error *err)
 
     if (base < 0)
         return error_while(err, "prepare the state directory");
-    parent = open_private(base, "sandboxes", "sandboxes in the state directory", err);
-    images = parent < 0 ? -1 : open_private(base, "images", "images in the state directory", err);
-    empty = images < 0 ? -1 : open_private(images, "empty", "images/empty in the state directory", err);
-    if (empty < 0 || new_id(dir.id, err) < 0)
+    parent = store_open_private(base, "sandboxes", "sandboxes in the state directory", err);
+    images = parent < 0 ? -1 : store_open_private(base, "images", "images in the state directory", err);
+    empty = images < 0 ? -1 : store_open_private(images, "empty", "images/empty in the state directory", err);
+    if (empty < 0 || store_new_id(dir.id, err) < 0)
         return -1;
     /* While we hold this nobody sweeps: the directory exists for a moment before it is locked. */
     if (flock(parent, LOCK_SH) < 0)
@@ -200,16 +201,17 @@ static int remove_entry(struct removal *removal, int dir, const char *name, unsi
 static int empty_directory(struct removal *removal, int fd, unsigned depth)
 {
     autoclosedir DIR *entries = fdopendir(fd);
-    int result = 0;
+    int number = 0;
 
     if (!entries) {
         close(fd);
         return -1;
     }
     for (const struct dirent *entry; (entry = sys_next_entry(entries));)
-        if (remove_entry(removal, fd, entry->d_name, depth) < 0)
-            result = -1;
-    return result;
+        if (remove_entry(removal, fd, entry->d_name, depth) < 0 && !number)
+            number = errno;
+    errno = number;
+    return number ? -1 : 0;
 }
 
 static int remove_below(struct removal *removal, int dir, const char *name, unsigned depth)
@@ -293,6 +295,35 @@ void store_sweep(const struct sandbox_dir *own, struct strings *unfinished)
             strings_add(unfinished, entry->d_name);
 }
 
+static const char swept[] = "../swept"; /* its time says when to sweep again */
+
+bool store_may_sweep(int parent)
+{
+    enum { LONGEST_S = 3600 }; /* a clock may have been set back */
+    struct timespec now;
+    struct stat status;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return fstatat(parent, swept, &status, AT_SYMLINK_NOFOLLOW) < 0 || status.st_mtim.tv_sec < now.tv_sec ||
+           status.st_mtim.tv_sec > now.tv_sec + LONGEST_S;
+}
+
+void store_swept(int parent, uint64_t took_us)
+{
+    enum { SHORT_US = 250000, REST = 20 };
+    struct timespec times[2] = { { .tv_nsec = UTIME_OMIT } };
+
+    if (took_us < SHORT_US)
+        return;
+    clock_gettime(CLOCK_REALTIME, &times[1]);
+    times[1].tv_sec += (time_t)(took_us * REST / 1000000);
+
+    autoclose int fd = openat(parent, swept, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+    if (fd >= 0)
+        (void)futimens(fd, times);
+}
+
 int store_open(const char *state, struct error *err)
 {
     autoclose int base = open(state, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -304,7 +335,7 @@ int store_open(const char *state, struct error *err)
     return open_ours(base, "sandboxes", "sandboxes in the state directory", err);
 }
 
-static bool is_id(const char *name)
+bool store_is_id(const char *name)
 {
     return strlen(name) == ID_LENGTH && !name[strspn(name, letters)];
 }
@@ -316,7 +347,7 @@ int store_list(int parent, struct strings *out, struct error *err)
     if (!entries)
         return error_sys(err, "list the sandboxes");
     for (struct dirent *entry; (entry = readdir(entries));)
-        if (is_id(entry->d_name))
+        if (store_is_id(entry->d_name))
             strings_add(out, entry->d_name);
     return 0;
 }
@@ -362,20 +393,25 @@ static int write_all(int fd, const char *bytes, size_t len)
     return 0;
 }
 
-int store_write_record(int dir, const char *bytes, size_t len, struct error *err)
+int store_write_file(int dir, const char *name, const char *bytes, size_t len, struct error *err)
 {
-    static const char fresh[] = STORE_RECORD ".new";
+    autofree char *fresh = text_format("%s.new", name);
     autoclose int fd = -1;
 
     if (unlinkat(dir, fresh, 0) < 0 && errno != ENOENT)
         return error_sys(err, "remove an old %s", fresh);
     fd = openat(dir, fresh, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd < 0 || write_all(fd, bytes, len) < 0 || renameat(dir, fresh, dir, STORE_RECORD) < 0) {
-        error_sys(err, "write the record of the sandbox");
+    if (fd < 0 || write_all(fd, bytes, len) < 0 || renameat(dir, fresh, dir, name) < 0) {
+        error_sys(err, "write %s of the sandbox", name);
         (void)unlinkat(dir, fresh, 0);
         return -1;
     }
     return 0;
+}
+
+int store_write_record(int dir, const char *bytes, size_t len, struct error *err)
+{
+    return store_write_file(dir, STORE_RECORD, bytes, len, err);
 }
 
 void store_drop_record(int dir)
@@ -383,9 +419,16 @@ void store_drop_record(int dir)
     (void)unlinkat(dir, STORE_RECORD, 0);
 }
 
-/* Letter and number, as open_layer() in box/execute.c makes them. */
+/* What a sandbox is made of when nothing of it runs: files by their names, layers by letter and number, as
+ * open_layer() in box/execute.c makes them. */
 static bool is_lasting(const char *name)
 {
+    static const char *const files[] = { STORE_RECORD, STORE_PRINTS, STORE_SPEC,     STORE_TRACE,
+                                         STORE_OUTPUT, STORE_STACK,  STORE_FREEZING, STORE_TURNING };
+
+    for (size_t i = 0; i < ARRAY_LEN(files); i++)
+        if (strcmp(name, files[i]) == 0)
+            return true;
     return (name[0] == 'u' || name[0] == 'b') && name[1] && !name[1 + strspn(name + 1, "0123456789")];
 }
 
@@ -395,7 +438,6 @@ void store_tidy(int dir)
     struct error ignored;
 
     for (const struct dirent *entry; entries && (entry = sys_next_entry(entries));)
-        if (strcmp(entry->d_name, STORE_RECORD) != 0 && strcmp(entry->d_name, STORE_PRINTS) != 0 &&
-            !is_lasting(entry->d_name) && store_remove_tree(dir, entry->d_name, &ignored) < 0)
+        if (!is_lasting(entry->d_name) && store_remove_tree(dir, entry->d_name, &ignored) < 0)
             (void)unlinkat(dir, entry->d_name, 0);
 }

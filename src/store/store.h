@@ -6,6 +6,9 @@
  *                     b0 b1 ...        private copies of trees, which the layers lie on (--workspace copy)
  *                     m0 m1 ...        layers of white-outs that hide paths
  *                     record.json      what is known of it, unless it keeps nothing (--rm)
+ *                     trace.jsonl      what happened in it, step by step, if it is one that stays
+ *                     output/          what its steps wrote, as far as it is kept
+ *                     stack            the frozen layer that u0 u1 ... lie on, if any (store/stack.h)
  *   spare             the next sandbox's directory, if there was time to make it
  *   images/empty      a directory that is always empty (the second lower of a read-only tree)
  *
@@ -15,6 +18,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct error;
 struct strings;
@@ -22,7 +26,15 @@ struct strings;
 enum { ID_LENGTH = 20 };
 
 #define STORE_RECORD "record.json"
-#define STORE_PRINTS "prints" /* what went to the host meanwhile (changes/prints.h) */
+#define STORE_SPEC "spec.json"    /* of a sandbox that stays: what it is */
+#define STORE_PRINTS "prints"     /* what went to the host meanwhile (changes/prints.h) */
+#define STORE_TRACE "trace.jsonl" /* what happened in it (trace/trace.h) */
+#define STORE_OUTPUT "output"     /* what its steps wrote (store/output.h) */
+
+/* Links that lead nowhere: what counts is their text, the id of a layer. */
+#define STORE_STACK "stack"
+#define STORE_FREEZING "freezing" /* what was begun and is to be brought to its end (store/stack.h) */
+#define STORE_TURNING "turning"
 
 struct sandbox_dir {
     int parent; /* sandboxes/ */
@@ -46,6 +58,11 @@ void store_make_spare(int parent);
  * to `unfinished`.  Best effort: a failure is left to the next. */
 void store_sweep(const struct sandbox_dir *own, struct strings *unfinished);
 
+/* To look at all of many takes its time, and keeps others waiting: whoever has swept says what that took of a
+ * processor, in microseconds, and until twenty times that has passed nobody sweeps again. */
+bool store_may_sweep(int parent);
+void store_swept(int parent, uint64_t took_us);
+
 /* Removes `name` below `dir` with all its content, never following a link, and never what is mounted there:
  * then it fails, and what is mounted stays as it is. */
 int store_remove_tree(int dir, const char *name, struct error *err);
@@ -68,11 +85,21 @@ bool store_is_held(int fd);
 /* Takes the lock, waiting so long at most; -1 if somebody else still has it. */
 int store_hold(int fd, unsigned patience_ms);
 
-/* Replaces the record, at once and whole, readable for its owner only. */
+/* Replaces a file of the sandbox, or its record, at once and whole, readable for its owner only. */
+int store_write_file(int dir, const char *name, const char *bytes, size_t len, struct error *err);
 int store_write_record(int dir, const char *bytes, size_t len, struct error *err);
 
 /* From now on the directory is no more than what a dead keeper left. */
 void store_drop_record(int dir);
 
-/* Removes everything but the upper directories, what they lie on, and the record.  Best effort. */
+/* Removes everything but the upper directories, what they lie on, and what is known of it.  Best effort. */
 void store_tidy(int dir);
+
+/* For the rest of this folder. */
+
+/* Opens the directory `name` in `dir`, made if needed, and checks that it is ours alone. */
+int store_open_private(int dir, const char *name, const char *shown, struct error *err);
+
+/* A name that nobody has. */
+int store_new_id(char id[ID_LENGTH + 1], struct error *err);
+bool store_is_id(const char *name);

@@ -10,8 +10,12 @@
 #include <sys/types.h>
 
 /* clone3 with CLONE_CLEAR_SIGHAND: the child has default signal handlers, its own memory, and a
- * pidfd for the parent in *out_pidfd. */
-pid_t sys_clone(uint64_t flags, int *out_pidfd);
+ * pidfd for the parent in *out_pidfd.  It begins in the v2 control group `cgroup`; -1: in ours. */
+pid_t sys_clone(uint64_t flags, int cgroup, int *out_pidfd);
+
+/* A user namespace of our own, in which our ids are what they are, and we have every right over what is ours:
+ * also over directories whose mode keeps their owner out.  Not for a process that shares its memory. */
+int sys_own_user_namespace(void);
 
 int sys_openat2(int dir, const char *path, uint64_t flags, uint64_t resolve);
 

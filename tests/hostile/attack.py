@@ -16,14 +16,21 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from support.harness import COVE, IDENTITY, PROBES, ROOT, UNSAFE, Place, equal, main, skip, test  # noqa: E402,F401
+from support.harness import COVE, IDENTITY, PATIENCE, PROBES, ROOT, UNSAFE, Place, equal, main, skip, test  # noqa: E402,F401
+from support.running import adopt_orphans, cold  # noqa: E402,F401
 
 PROBE = PROBES / "probe"
 SOAK_SECONDS = float(os.environ.get("COVE_SOAK_SECONDS", "2"))
 REFUSED_BY_FILTER = (errno.EPERM, errno.ENOSYS)
 
 libc = ctypes.CDLL(None, use_errno=True)
-libc.prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: what a run leaves behind becomes our child
+adopt_orphans()  # what a run leaves behind becomes our child
+
+
+def landlock_abi():
+    """What this kernel's Landlock can tell apart; 0 if there is none."""
+    SYS_LANDLOCK_CREATE_RULESET, VERSION = 444, 1
+    return max(0, libc.syscall(SYS_LANDLOCK_CREATE_RULESET, None, 0, VERSION))
 
 
 # --- probes -----------------------------------------------------------------------------------
@@ -192,7 +199,7 @@ def status_of(pid):
 def nothing_is_left(place, what="", seconds=5):
     """No directory of a sandbox, no mount, no process that we now have to reap.  What a run leaves
     is removed behind its back, so that its user need not wait."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + seconds * PATIENCE
     while True:
         left = [f"directory {p}" for p in list_directory(place.state / "sandboxes")]
         left += [f"mount {line}" for line in open("/proc/self/mountinfo") if str(place.dir) in line]

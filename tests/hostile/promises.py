@@ -6,6 +6,14 @@ import re
 HERE = pathlib.Path(__file__).resolve().parent
 
 Row = collections.namedtuple("Row", "id first_wave tried seen status note")
+Fault = collections.namedtuple("Fault", "id fault wanted rows status note")
+
+INVARIANTS = (
+    "no process, mount, control group or directory without an owner, or the next start removes it", "no packet leaves that the policy did not let out", "no limit is higher than was asked for",
+    "no secret on disk, in core files or logs", "every file of the owner's is old or new, never mixed, and nothing outside the reviewed changes is touched",
+    "the trace is whole, or says where it is not", "what was approved happens at most once", "what is told is true: nothing runs that is dead, nothing succeeded that failed",
+    "the next start works without repair", "recovery is bounded in time and memory",
+)
 
 # Number, promise, what is not promised, rows that prove it (a prefix stands for its whole group).
 PROMISES = (
@@ -40,6 +48,16 @@ def rows():
     return [Row(*line.split("\t")) for line in lines]
 
 
+def faults():
+    lines = (HERE / "faults.tsv").read_text().splitlines()[1:]
+    return [Fault(*line.split("\t")) for line in lines]
+
+
+def shown_by(fault, tests):
+    """Names of the tests of a fault: its own, and those of the rows that it names."""
+    return [name for row in (fault.id, *fault.rows.split()) for _, name in tests.get(row, [])]
+
+
 def tests_by_row():
     """Row id to the names of its tests, as (file, sentence)."""
     found = {}
@@ -57,7 +75,7 @@ def not_seen_passing(tap):
             bad.add(row)
         elif "# SKIP" not in rest:
             good.add(row)
-    return [row.id for row in rows() if row.status.startswith("passes") and (row.id in bad or row.id not in good)]
+    return [row.id for row in (*rows(), *(fault for fault in faults() if not fault.rows)) if row.status.startswith("passes") and (row.id in bad or row.id not in good)]
 
 
 def rows_of(promise, all_rows):
@@ -115,11 +133,26 @@ def row_tables(all_rows, tests):
     return lines
 
 
+def fault_table(tests):
+    lines = ["| fault | what goes wrong | what must happen | status |", "|---|---|---|---|"]
+    for fault in faults():
+        status, names = fault.status, shown_by(fault, tests)
+        if names:
+            status += ": " + "; ".join(f"*{name}*" for name in names)
+        if fault.note:
+            status += (". " if names else ": ") + fault.note
+        lines.append(f"| {fault.id} | {cell(fault.fault)} | {cell(fault.wanted)} | {cell(status)} |")
+    return lines
+
+
 def document():
     all_rows, tests = rows(), tests_by_row()
     first = [row for row in all_rows if row.first_wave]
     lines = ["## Promises", "", *promise_table(all_rows), "", "## All checks", "",
              f"{passed(all_rows)} of {len(all_rows)} rows pass. ① marks the first wave, what must hold before anything is called a sandbox: {passed(first)} of {len(first)} pass, "
              "the others belong to parts that do not exist yet. In brackets stands who attacks, where it is not code inside: LocalUser another user of the machine, ApiUser a client, Repo the "
-             "author of a repository, host somebody who watches from outside.", *row_tables(all_rows, tests), ""]
+             "author of a repository, host somebody who watches from outside.", *row_tables(all_rows, tests), "", "## Faults", "",
+             "What the machine, its owner or chance may do to Cove while it works. After each fault the same is asked, as far as the part it is about exists: "
+             + "; ".join(f"(I{number}) {text}" for number, text in enumerate(INVARIANTS, 1)) + ".", "",
+             f"{passed(faults())} of {len(faults())} pass, from `tests/hostile/faults.tsv`.", "", *fault_table(tests), ""]
     return HEAD + "\n".join(lines)

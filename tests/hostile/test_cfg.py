@@ -9,7 +9,7 @@ import stat
 import subprocess
 import time
 
-from attack import (COVE, IDENTITY, PROBES, SOAK_SECONDS, UNSAFE, Canaries, Report, Running, attack, attack_host, control_fires, cove_with, equal,
+from attack import (COVE, IDENTITY, PROBES, SOAK_SECONDS, UNSAFE, Canaries, Report, Running, attack, attack_host, cold, control_fires, cove_with, equal,
                     error_lines, fingerprint, hostile_workspace, main, name_of, nothing_is_left, put_probe, refused, run_with_home, skip, test, traced, unchanged)
 
 HIDING = "files:\n  hide: [.env]\n"
@@ -240,6 +240,7 @@ def dangerous_grants_are_refused_from_every_side(place):
 
 @test(id="CFG-07")
 def helpers_are_found_by_absolute_paths(place):
+    cold(place)  # a first start does more
     canaries = Canaries()
     hostile_workspace(place, canaries)
     env = {"PATH": f"{place.work}:.", "LD_LIBRARY_PATH": str(place.work), "XDG_RUNTIME_DIR": "", "XDG_STATE_HOME": "relative", "SHELL": str(place.work / "sh"), "TMPDIR": str(place.work)}

@@ -7,7 +7,7 @@ import stat
 import subprocess
 import time
 
-from attack import (COVE, IDENTITY, SOAK_SECONDS, Canaries, Report, Running, all_refused, attack, attack_host, control_fires, cove_with, equal,
+from attack import (COVE, IDENTITY, SOAK_SECONDS, Canaries, Report, Running, all_refused, attack, attack_host, cold, control_fires, cove_with, equal,
                     fingerprint, hostile_workspace, main, nothing_is_left, put_probe, refused, skip, test, traced, unchanged)
 
 
@@ -96,7 +96,7 @@ def the_environment_is_the_list_and_nothing_else(place):
 @test(id="FD-05")
 def no_name_of_the_host_stands_in_a_command_line(place):
     canaries = Canaries()
-    decoy = subprocess.Popen(["sh", "-c", "sleep 100; :", canaries.token()])
+    decoy = subprocess.Popen(["sh", "-c", "read until_the_end; :", canaries.token()], stdin=subprocess.PIPE)
     try:
         with Running(place, "wait", canaries.token()):
             report = attack(place, "words", "unrelated")
@@ -105,8 +105,7 @@ def no_name_of_the_host_stands_in_a_command_line(place):
         equal(names, {"cove-init", "./probe", "words", "unrelated"}, "words of all command lines")
         control_fires(canaries.tokens[0] in attack_host(place, "words").result.text, "on the host it is seen")
     finally:
-        decoy.kill()
-        decoy.wait()
+        decoy.communicate()
 
 
 @test(id="FD-06")
@@ -126,6 +125,7 @@ def nothing_of_an_entering_process_can_be_opened(place):
 
 @test(id="FD-07")
 def nothing_of_the_workspace_runs_on_the_host(place):
+    cold(place)  # a first start does more
     canaries = Canaries()
     hostile_workspace(place, canaries)
     env = {"PATH": f"{place.work}:.:/usr/bin:/bin", "GCONV_PATH": str(place.work), "NLSPATH": str(place.work / "%N"), "GIT_DIR": str(place.work / ".git"),
@@ -145,6 +145,7 @@ def nothing_of_the_workspace_runs_on_the_host(place):
 
 @test(id="FD-08")
 def closed_descriptors_confuse_nothing(place):
+    cold(place)  # a first start does more
     (place.work / "file").write_text("content\n")
     before = fingerprint(place.work)
     for closing, redirected in (("<&-", ""), (">&-", ""), ("2>&-", ""), ("<&- >&-", ""), ("<&- >&- 2>&-", "")):

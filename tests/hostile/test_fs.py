@@ -14,8 +14,8 @@ import subprocess
 import threading
 import time
 
-from attack import (COVE, COW_OUT, IDENTITY, MOUNTS_OUT, SOAK_SECONDS, Canaries, Report, Running, all_refused, attack, attack_host, control_fires,
-                    cove_with, equal, fingerprint, libc, main, name_of, nothing_is_left, plain_tree, put_probe, refused, run_with_home,
+from attack import (COVE, COW_OUT, IDENTITY, MOUNTS_OUT, PATIENCE, SOAK_SECONDS, Canaries, Report, Running, all_refused, attack, attack_host, cold, control_fires,
+                    cove_with, equal, fingerprint, landlock_abi, libc, main, name_of, nothing_is_left, plain_tree, put_probe, refused, run_with_home,
                     skip, steps_are, test, unchanged)
 
 from home import changes, layer, leave
@@ -121,9 +121,11 @@ def what_is_read_only_cannot_be_changed(place):
 def landlock_alone_keeps_a_read_only_tree(place):
     decoy = plain_tree(place)
     grant = ("-v", f"{decoy}:/decoy:ro")
+    sees_truncate = landlock_abi() >= 3  # since Linux 6.2; before that a file can be cut short
+    besides = NOT_SEEN_BY_LANDLOCK if sees_truncate else (*NOT_SEEN_BY_LANDLOCK, "truncate")
     loose = attack(place, "change", "/decoy", "/tmp", options=grant, without=MOUNTS_OUT)
-    all_refused(loose, "Landlock alone", besides=NOT_SEEN_BY_LANDLOCK)
-    for name in ("file", "other", "protected"):
+    all_refused(loose, "Landlock alone", besides=besides)
+    for name in ("file", "other", "protected") if sees_truncate else ("other", "protected"):
         equal((decoy / name).read_text(), f"{name} of the host\n", name)
     equal(sorted(p.name for p in decoy.iterdir()), ["file", "other", "protected", "sub"], "names in the tree")
     control = attack(place, "change", "/decoy", "/tmp", options=grant, without="landlock," + MOUNTS_OUT)
@@ -196,6 +198,7 @@ def swapping(one, two):
 
 @test(id="FS-06")
 def a_workspace_that_changes_during_the_start_shows_nothing_else(place):
+    cold(place)  # a first start does more
     canaries = Canaries()
     secret = canaries.plant(place.dir / "outside/secret")
     put_probe(place)
@@ -462,10 +465,12 @@ def files_cannot_be_opened_by_handle(place):
     steps_are(report, ("bad-handle",), (errno.EPERM,), "the filter")
     equal(report.say["opened"], ["0"], "handles opened")
     loose = attack(place, "handles", without="seccomp")
-    control_fires(loose.chk["bad-handle"] == errno.EFAULT, loose.chk)
     equal(loose.say["opened"], ["0"], "handles opened without the filter")
     if IDENTITY == "root":
         control_fires(int(attack_host(place, "handles").say["opened"][0]) > 0, "on the host they open")
+    if loose.chk["bad-handle"] == errno.EPERM:  # before Linux 6.11
+        skip("kernel: it asks for a capability before it looks at the handle, so nothing shows that the filter refused it first")
+    control_fires(loose.chk["bad-handle"] == errno.EFAULT, loose.chk)
 
 
 @test(id="FS-16")
@@ -475,7 +480,7 @@ def hostile_names_and_deep_trees_are_removed_completely(place):
     equal(report.say["entries"], ["20000"])
     equal(report.say["depth"], ["3000"])
     nothing_is_left(place, "hostile names", seconds=30)
-    assert time.monotonic() - began < 40, "took too long"
+    assert time.monotonic() - began < 40 * PATIENCE, "took too long"
     equal(sorted(p.name for p in place.work.iterdir()), ["probe"], "names in the workspace")
 
 

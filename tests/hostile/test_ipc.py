@@ -178,16 +178,17 @@ def no_variable_leads_to_a_service(place):
     control_fires(set(names) <= {line.partition("=")[0] for line in loose.say["env"]}, loose)
 
 
-START, STARTED, FAILED, EXITED, LISTENER, END, EMPTY = 2, 3, 4, 5, 7, 8, 9  # src/init/protocol.h
+MOUNTED, START, STARTED, FAILED, EXITED, LISTENER, END, EMPTY = 2, 3, 4, 5, 6, 8, 9, 10  # src/init/protocol.h
 NOBODY, STATUS, STOPPED = 4242, 42 << 8, 0x137F
 
 # Kind, pid (0: the command's), status, size, descriptors, how often.
 VIOLATIONS = {
     "a byte": (EXITED, 0, 0, "=1", 0, 1), "a byte too few": (EXITED, 0, 0, "-1", 0, 1), "a byte too many": (EXITED, 0, 0, "+1", 0, 1),
-    "oversize": (EXITED, 0, 0, "=100000", 0, 1), "no kind": (0, 0, 0, "+0", 0, 1), "a kind below zero": (-1, 0, 0, "+0", 0, 1), "a kind past the last": (10, 0, 0, "+0", 0, 1),
+    "oversize": (EXITED, 0, 0, "=100000", 0, 1), "no kind": (0, 0, 0, "+0", 0, 1), "a kind below zero": (-1, 0, 0, "+0", 0, 1), "a kind past the last": (11, 0, 0, "+0", 0, 1),
     "the keeper's own words": (START, 0, 0, "+0", 0, 1), "an order to end": (END, 0, 0, "+0", 0, 1), "a second start": (STARTED, 0, 0, "+0", 0, 1),
     "the end of another": (EXITED, NOBODY, STATUS, "+0", 0, 1), "the end of pid -1": (EXITED, -1, STATUS, "+0", 0, 1), "a status that is no end": (EXITED, 0, STOPPED, "+0", 0, 1),
     "empty before the end": (EMPTY, 0, 0, "+0", 0, 1), "an end with a descriptor": (EXITED, 0, STATUS, "+0", 1, 1), "253 descriptors": (EXITED, 0, STATUS, "+0", 253, 1),
+    "a second set-up": (MOUNTED, 0, 0, "+0", 1, 1), "a set-up without its mounts": (MOUNTED, 0, 0, "+0", 0, 1),
     "a listener that nobody asked for": (LISTENER, 0, 0, "+0", 1, 1), "a listener without one": (LISTENER, 0, 0, "+0", 0, 1),
     "an error whose text has no end": (FAILED, 0, 125, "+0", 0, 1), "a flood": (EXITED, NOBODY, 0, "+0", 0, 1_000_000), "a flood of descriptors": (LISTENER, 0, 0, "+0", 4, 100_000),
 }

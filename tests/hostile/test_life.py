@@ -1,12 +1,18 @@
 """LIFE: everything ends, and nothing stays."""
+import json
 import os
 import pathlib
+import random
+import re
 import secrets
+import shutil
 import signal
 import subprocess
 import time
 
-from attack import COVE, IDENTITY, Canaries, Running, attack, control_fires, descendants, equal, main, nothing_is_left, program_of, put_probe, test
+from attack import (COVE, IDENTITY, PATIENCE, PROBES, Canaries, Running, attack, control_fires, cove_with, descendants, equal, main, nothing_is_left, program_of, put_probe, skip,
+                    test)
+from support import lives
 
 
 def processes_with(word):
@@ -23,7 +29,7 @@ def processes_with(word):
 
 
 def wait_until(condition, seconds=5):
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + seconds * PATIENCE
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.02)
     return condition()
@@ -100,6 +106,66 @@ def open_files_listeners_and_mappings_do_not_keep_a_sandbox(place):
     assert wait_until(lambda: not processes_with(word)), processes_with(word)
     nothing_is_left(place)
     equal({name: os.readlink(f"/proc/self/ns/{name}") for name in before}, before, "our own namespaces")
+
+
+def dice():
+    """Another order each day."""
+    return random.Random(os.environ.get("COVE_SEED", time.strftime("%Y%m%d") + IDENTITY))
+
+
+@test(id="LIFE-06")
+def what_is_asked_of_a_sandbox_while_it_is_killed_is_answered(place):
+    """A thousand of them: `tests/soak asked`."""
+    lives.interleavings(place, dice(), 8)
+    torn = place.work / "file"
+    torn.write_bytes(lives.OLD[:9000] + lives.NEW[:11000])
+    control_fires(torn.read_bytes() not in (lives.OLD, lives.NEW), "a file that is half of each would be seen")
+
+
+@test(id="LIFE-07")
+def starts_and_stops_with_failing_and_slow_calls_leave_nothing(place):
+    """Five hundred of them: `tests/soak disturbed`."""
+    if not shutil.which("strace"):
+        skip("strace is not installed")
+    lives.disturbances(place, dice(), 8, look=8)
+    sandbox = place.state / "sandboxes/left-by-hand"
+    sandbox.mkdir(mode=0o700)
+    control_fires(lives.Inventory(place).more(), "a directory that is left would be seen")
+    sandbox.rmdir()
+
+
+def with_clock(way, place, *words):
+    """cove WORDS while its wall clock is set.  Gives the result, how long it took, and how often it looked."""
+    began = time.monotonic()
+    done = cove_with(place, [PROBES / "stepping-clock", way, "--"], *words, timeout=60 * PATIENCE)
+    looks = int(re.findall(r"^looks (\d+)$", done.errors, re.M)[0])
+    return done, time.monotonic() - began, looks
+
+
+@test(id="LIFE-09")
+def a_wall_clock_that_is_set_neither_ends_a_run_nor_keeps_one_alive(place):
+    report = place.dir / "report.json"
+    done, took, looks = with_clock("swing", place, "run", "--rm", "--report", report, "--timeout", "1s", "--", "sleep", "60")
+    equal(done.code, 124, done)
+    told = json.loads(report.read_text())["usage"]["wall_us"] / 1e6
+    assert 1 <= took < 1 + 10 * PATIENCE and 0.9 <= told <= took, f"{took:.1f} s, told as {told:.1f} s"
+    done, took, _ = with_clock("swing", place, "run", "--rm", "--timeout", "30s", "--", "sleep", "0.5")
+    equal(done.code, 0, done)
+    control_fires(looks >= 2, "it looks at the wall clock, which was set each time")
+
+
+@test(id="LIFE-09")
+def what_the_owner_wrote_is_noticed_although_the_clock_was_set_back(place):
+    (place.work / "file").write_text("old\n")
+    done, _, looks = with_clock("ahead", place, "run", "-q", "--", "sh", "-c", "echo inside >file; sleep 2.5")
+    equal(done.code, 0, done)
+    (place.work / "file").write_text("the owner's\n")
+    record = json.loads(place.cove("ls", "--json").out)[0]
+    control_fires(looks >= 2, "its clock was a year ahead when it began")
+    assert record["created"] <= record["ended"] <= time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(time.time() + 1)), record
+    done = place.cove("apply", "--yes")
+    equal((done.code, (place.work / "file").read_text()), (1, "the owner's\n"), done)
+    assert "CONFLICT file" in done.text, done
 
 
 @test(id="LIFE-10")

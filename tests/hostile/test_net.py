@@ -1,11 +1,18 @@
-"""NET: with no rule there is no network."""
+"""NET, DNS, GW: nothing leaves but what a rule lets out, for whom it says, and as it says."""
 import contextlib
-import errno
+import json
+import os
+import pathlib
+import signal
 import socket
-import subprocess
+import sys
+import time
 
-from attack import all_refused, attack, control_fires, equal, main, test
+from attack import COVE, IDENTITY, attack, control_fires, equal, main, test
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from support.land import Land  # noqa: E402
+from support.running import wait_for  # noqa: E402
 
 def own_addresses():
     """Addresses by which this machine reaches itself."""
@@ -49,7 +56,45 @@ class Services:
             one.close()
 
 
-ELSEWHERE = "192.0.2.1 80 8.8.8.8 53 169.254.169.254 80 10.0.0.1 443 192.168.1.1 80 224.0.0.251 5353 255.255.255.255 67 2001:4860:4860::8888 53 fd00::1 80 ff02::fb 5353".split()
+# Where a datagram or a connection could go.  What comes to the gateway is accepted and then refused; that nothing leaves is counted outside.
+ELSEWHERE = "192.0.2.1 81 8.8.8.8 5353 169.254.169.254 8080 10.0.0.1 22 192.168.1.1 445 224.0.0.251 5353 255.255.255.255 67 2001:4860:4860::8888 853 fd00::1 22 ff02::fb 5353".split()
+
+TRY_EVERYTHING = """
+import socket
+targets = [a for b in range(1, 20) for a in (f"11.1.1.{b}", f"10.0.0.{b}", f"2a00::{b}", f"64:ff9b::7f00:{b}", f"2002:7f00:{b}::", f"::ffff:11.1.1.{b}", f"fd00::{b}")]
+targets += ["169.254.169.254", "127.0.0.53", "255.255.255.255", "224.0.0.251", "fe80::1%lo", "ff02::1", "0.0.0.0", "::"]
+for target in targets:
+    for port in (22, 25, 53, 80, 123, 443, 853, 5353, 8080):
+        for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+            try:
+                family, _, _, _, to = socket.getaddrinfo(target, port, 0, kind, 0, socket.AI_NUMERICHOST)[0]
+                with socket.socket(family, kind) as s:
+                    s.settimeout(0.2)
+                    s.connect(to)
+                    s.send(b"GET / HTTP/1.1\\r\\nHost: a.b\\r\\n\\r\\n")
+            except OSError:
+                pass
+for family in (socket.AF_INET, socket.AF_INET6, socket.AF_PACKET):
+    for kind in (socket.SOCK_RAW, socket.SOCK_DGRAM, socket.SOCK_SEQPACKET, socket.SOCK_STREAM, 6):
+        for protocol in (0, 1, 2, 33, 47, 58, 132, 136, 255):
+            try:
+                with socket.socket(family, kind, protocol) as s:
+                    s.settimeout(0.1)
+                    s.sendto(b"x" * 2000, ("11.1.1.1" if family == socket.AF_INET else "2a00::1", 443))
+            except (OSError, TypeError):
+                pass
+for name in ("web.example.org", "a" * 50 + ".example.org", "localhost", "metadata.google.internal"):
+    try:
+        socket.getaddrinfo(name, 80)
+    except OSError:
+        pass
+print("tried")
+"""
+
+
+def everything(place, name="everything.py"):
+    (place.work / name).write_text(TRY_EVERYTHING)
+    return "python3", name
 
 
 @test(id="NET-01")
@@ -58,7 +103,7 @@ def with_no_rule_there_is_no_network(place):
     try:
         for without in (None, "seccomp", "landlock", "capabilities"):
             report = attack(place, "network", *services.targets, *ELSEWHERE, without=without)
-            reached = [step for step in report.worked() if not step.startswith(("2:127.0.0.1:", "2:::1:"))]  # a datagram to its own loopback goes nowhere
+            reached = [step for step in report.worked() if not step.startswith(("2:127.0.0.1:", "2:::1:", "2:192.0.2.2:"))]  # a datagram to its own addresses goes nowhere
             equal(reached, [], f"addresses that answered without {without}")
             equal(services.count(), 0, f"arrivals without {without}")
         equal(place.run("cat", "/etc/resolv.conf").code, 0)
@@ -66,6 +111,459 @@ def with_no_rule_there_is_no_network(place):
         control_fires(services.count() >= 2, control.chk)
     finally:
         services.close()
+
+
+@test(id="NET-01")
+def with_no_rule_no_packet_leaves_and_no_name_is_asked_for(place):
+    (place.dir / "empty.yaml").write_text("network:\n  rules: []\n")
+    with Land(place, {"web.example.org": ["11.1.1.1"]}) as land:
+        for options in ((), ("--network", "none"), ("--policy", place.dir / "empty.yaml"), *([("--root",)] if IDENTITY == "root" else [])):
+            done = land.box(*everything(place), options=options)
+            equal((done.text, done.packets, done.names), ("tried\n", 0, []), f"{options}")
+        control = land.box(*everything(place), without="network")
+        control_fires(control.packets > 100 and control.names, control)
+
+
+@test(id="NET-02")
+def with_a_rule_only_what_it_names_leaves(place):
+    with Land(place, {"web.example.org": ["11.1.1.1"]}) as land:
+        done = land.box(*everything(place), options=("--allow", "web.example.org", "--allow", "11.1.1.200:80"))
+        equal((done.text, done.packets, done.names), ("tried\n", 0, []), done)
+        control_fires(land.box(*everything(place), without="network").packets > 100, "packets")
+
+
+@test(id="NET-03")
+def no_ipv6_address_goes_around_the_gateway(place):
+    script = """
+import socket
+for to in ("2a00::1", "::ffff:11.1.1.1", "64:ff9b::b01:101", "2002:b01:101::1", "2001:0:b01:101::1", "fe80::1%lo", "fd00:ec2::254", "::11.1.1.1"):
+    for port in (80, 443, 81):
+        try:
+            with socket.create_connection((to, port), 1) as s:
+                s.sendall(b"GET / HTTP/1.1\\r\\nHost: web.example.org\\r\\n\\r\\n")
+                print(to, port, s.recv(100)[:12])
+        except OSError as error:
+            print(to, port, error.errno)
+"""
+    with Land(place, {"web.example.org": ["11.1.1.1"]}) as land:
+        for address in ("11.1.1.1", "2a00::1"):
+            land.serve("http", address, 80)
+        done = land.box("python3", "-c", script, options=("--allow", "web.example.org"))
+        equal((done.code, done.packets, done.visits), (0, 0, []), done)
+        control_fires(land.box("python3", "-c", script, options=("--allow", "web.example.org"), without="network").visits, "visits")
+
+
+METADATA = {"a.meta.example.org": ["169.254.169.254"], "b.meta.example.org": ["fd00:ec2::254"], "c.meta.example.org": ["100.100.100.200"], "d.meta.example.org": ["::ffff:169.254.169.254"],
+            "metadata.google.internal": ["169.254.169.254"], "instance-data": ["169.254.169.254"], "e.meta.example.org": ["64:ff9b::a9fe:a9fe"], "f.meta.example.org": ["192.0.0.192"]}
+
+
+@test(id="NET-07")
+def metadata_services_are_not_reached_even_with_an_open_network(place):
+    with Land(place, METADATA) as land:
+        for net in ("169.254.0.0/16", "100.64.0.0/10", "192.0.0.0/24"):
+            land.run("ip", "route", "add", "local", net, "dev", "lo")
+        for address in ("169.254.169.254", "100.100.100.200", "192.0.0.192"):
+            land.serve("http", address, 80)
+        script = "for n in %s 169.254.169.254 2852039166 0xa9fea9fe 0251.0376.0251.0376 169.254.43518 '[::ffff:a9fe:a9fe]' 100.100.100.200; do curl -sS -m 3 http://$n/latest/meta-data/; done; echo tried" % " ".join(METADATA)
+        done = land.sh(script, options=("--network", "open"))
+        assert done.text.endswith("tried\n"), done
+        equal(done.visits, [], "who came")
+        control = land.sh(script, options=("--network", "open"), without="rules,upstream")
+        control_fires(control.visits, control)
+
+
+@test(id="NET-08")
+def the_host_s_own_addresses_are_not_reached(place):
+    zone = {"one.example.org": ["127.0.0.1"], "two.example.org": ["11.7.7.7"], "three.example.org": ["::1"], "four.example.org": ["0.0.0.0"]}
+    with Land(place, zone, hosts="127.0.0.1 host.example.org\n") as land:
+        land.run("ip", "address", "add", "11.7.7.7/32", "dev", "lo")  # a public address, but this machine's
+        land.serve("http", "127.0.0.1", 80)
+        land.serve("http", "11.7.7.7", 80)
+        script = "for n in one two three four host; do curl -sS -m 3 http://$n.example.org/; done; curl -sS http://11.7.7.7/; curl -sS http://127.0.0.1/ http://192.0.2.2/; echo tried"
+        for options in (("--network", "open"), ("--allow", "*.example.org")):
+            done = land.sh(script, options=options)
+            assert done.text.endswith("tried\n"), done
+            equal(done.visits, [], "who came")
+        control_fires(land.sh(script, options=("--network", "open"), without="upstream,rules").visits, "visits")
+
+
+@test(id="NET-08")
+def an_address_that_the_host_gets_later_is_not_reached_either(place):
+    script = "for n in one.example.org six.example.org 11.7.7.7; do curl -sS -m 3 http://$n/; done; echo tried"
+    with Land(place, {"one.example.org": ["11.7.7.7"], "six.example.org": ["2a00:7::7"]}) as land:
+        land.serve("http", "11.7.7.7", 80)
+        land.serve("http", "2a00:7::7", 80)
+        for without in (None, "upstream"):
+            ident = land.cove("create", "--network", "open", without=without).text.strip()
+            try:
+                land.cove("exec", ident, "--", "getent", "hosts", "one.example.org", without=without)
+                land.run("ip", "address", "add", "11.7.7.7/32", "dev", "lo")  # while the gateway is there
+                land.run("ip", "address", "add", "2a00:7::7/128", "dev", "lo", "nodad")
+                done = land.cove("exec", ident, "--", "sh", "-c", script, without=without)
+                assert done.text.endswith("tried\n"), done
+                if without:
+                    control_fires(done.visits, done)
+                else:
+                    equal(done.visits, [], "who came")
+            finally:
+                land.cove("rm", "-f", ident, without=without)
+                land.run("ip", "address", "del", "11.7.7.7/32", "dev", "lo")
+                land.run("ip", "address", "del", "2a00:7::7/128", "dev", "lo")
+
+
+@test(id="NET-09")
+def the_gateway_is_no_proxy_to_the_host(place):
+    script = """
+import socket
+for at in (("127.0.0.1", 1019), ("198.18.1.0", 80), ("11.1.1.1", 80)):
+    for say in ("CONNECT 127.0.0.1:80 HTTP/1.1\\r\\nHost: 127.0.0.1:80\\r\\n\\r\\n", "GET http://127.0.0.1/ HTTP/1.1\\r\\nHost: 127.0.0.1\\r\\n\\r\\n",
+                "GET / HTTP/1.1\\r\\nHost: localhost\\r\\n\\r\\n", "\\x05\\x01\\x00", "\\x04\\x01\\x00P\\x7f\\x00\\x00\\x01\\x00"):
+        try:
+            with socket.create_connection(at, 2) as s:
+                s.sendall(say.encode("latin1"))
+                print(s.recv(100)[:20])
+        except OSError as error:
+            print(error.errno)
+print("tried")
+"""
+    with Land(place, {"web.example.org": ["11.1.1.1"]}) as land:
+        land.serve("http", "127.0.0.1", 80)
+        done = land.box("python3", "-c", script, options=("--allow", "web.example.org"))
+        assert done.text.endswith("tried\n"), done
+        equal(done.visits, [], "who came")
+        control_fires(land.run("curl", "-sS", "http://127.0.0.1/").visits, "the server is there")
+
+
+def gateways(place):
+    """Those whose keeper has its state here."""
+    found = []
+    for process in pathlib.Path("/proc").iterdir():
+        with contextlib.suppress(OSError, IndexError):
+            if process.name.isdigit() and (process / "comm").read_text() == "cove-gateway\n":
+                keeper = (process / "stat").read_text().rpartition(")")[2].split()[1]
+                if os.fsencode(str(place.state)) in pathlib.Path(f"/proc/{keeper}/environ").read_bytes():
+                    found.append(int(process.name))
+    return found
+
+
+@test(id="NET-14")
+def a_gateway_that_is_killed_takes_its_connections_along_and_nothing_goes_around_it(place):
+    (place.work / "go.sh").write_text("curl -sS http://web.example.org/slow >/dev/null; echo cut $?; curl -sS http://other.example.org/; sleep 1.2; "
+                                      "curl -sS http://web.example.org/; curl -sS http://other.example.org/; echo end\n")
+    with Land(place, {"web.example.org": ["11.1.1.1"], "other.example.org": ["11.1.1.2"]}) as land:
+        land.serve("http", "11.1.1.1", 80)
+        land.serve("http", "11.1.1.2", 80)
+        land.start("sh", "-c", f"exec {COVE} run --rm --allow web.example.org -- sh go.sh >{place.dir}/done 2>&1")
+        wait_for(lambda: gateways(place), 10, "a gateway")
+        time.sleep(0.3)
+        for gateway in gateways(place):
+            os.kill(gateway, signal.SIGKILL)
+        wait_for(lambda: "end\n" in (place.dir / "done").read_text(), 20, "the end of the run")
+        lines = (place.dir / "done").read_text().splitlines()
+        assert any(line.startswith("cut") and line != "cut 0" for line in lines), f"the download was cut: {lines}"
+        assert "hello from web.example.org" in lines, lines
+        assert "hello from other.example.org" not in lines, lines
+        control_fires(land.run("curl", "-sS", "http://other.example.org/").visits, "the other server is there")
+
+
+def is_alive(pid):
+    with contextlib.suppress(OSError):
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+@test(id="NET-14")
+def a_gateway_that_does_nothing_any_more_does_not_outlive_its_keeper(place):
+    with Land(place) as land:
+        land.start("sh", "-c", f"exec {COVE} run --rm -- sh -c 'getent hosts web.example.org; sleep 60'")
+        wait_for(lambda: gateways(place), 10, "a gateway")
+        time.sleep(0.3)
+        [gateway] = gateways(place)
+        keeper = int(pathlib.Path(f"/proc/{gateway}/stat").read_text().rpartition(")")[2].split()[1])
+        os.kill(gateway, signal.SIGSTOP)
+        control_fires(is_alive(gateway), "the gateway is there, and stopped")
+        os.kill(keeper, signal.SIGKILL)
+        try:
+            wait_for(lambda: not is_alive(gateway), 5, "the end of the gateway")
+        finally:
+            if is_alive(gateway):
+                os.kill(gateway, signal.SIGKILL)
+
+
+LABELS = """
+import os, socket, struct, subprocess
+name = os.urandom(8).hex() + ".secret.example.org"
+for ask in (lambda: socket.getaddrinfo(name, 80), lambda: subprocess.run(["getent", "hosts", name], stdout=subprocess.DEVNULL)):
+    try:
+        ask()
+    except OSError:
+        pass
+question = struct.pack("!HHHHHH", 7, 256, 1, 0, 0, 0) + b"".join(bytes([len(l)]) + l.encode() for l in name.split(".")) + b"\\0"
+for server in ("127.0.0.1", "8.8.8.8", "1.1.1.1", "11.1.1.1", "192.0.2.2"):
+    for kind in (1, 16, 28, 33, 65, 255):
+        message = question + struct.pack("!HH", kind, 1)
+        s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        s.settimeout(1)
+        s.sendto(message, (server, 53))
+        s.recv(999)
+        t = socket.create_connection((server, 53), 2)
+        t.sendall(struct.pack("!H", len(message)) + message)
+        t.recv(999)
+print("tried")
+"""
+
+THROUGH = """
+import os, socket, subprocess
+name = os.urandom(8).hex() + ".secret.example.org"
+for say in (f"GET http://{name}/ HTTP/1.1\\r\\nHost: {name}\\r\\n\\r\\n", f"GET / HTTP/1.1\\r\\nHost: {name}\\r\\n\\r\\n", f"CONNECT {name}:443 HTTP/1.1\\r\\nHost: {name}\\r\\n\\r\\n",
+            f"GET / HTTP/1.1\\r\\nHost: u@{name}\\r\\n\\r\\n", f"\\5\\1\\0\\5\\1\\0\\3{chr(len(name))}{name}\\0P"):
+    for to in (("web.example.org", 80), (name, 80), ("11.1.1.1", 80)):
+        try:
+            with socket.create_connection(to, 2) as s:
+                s.sendall(say.encode())
+                s.recv(999)
+        except OSError:
+            pass
+subprocess.run(["curl", "-sS", "-m", "3", f"https://{name}/"], stderr=subprocess.DEVNULL)
+subprocess.run(["curl", "-sS", "-m", "3", "--connect-to", f"{name}:443:web.example.org:443", f"https://{name}/"], stderr=subprocess.DEVNULL)
+print("tried")
+"""
+
+
+def asks_nobody(place, script):
+    with Land(place, {"web.example.org": ["11.1.1.1"]}) as land:
+        land.serve("http", "11.1.1.1", 80)
+        for options in (("--allow", "web.example.org"), ()):
+            done = land.box("python3", "-c", script, options=options)
+            assert done.text.endswith("tried\n"), done
+            equal([name for name in done.names if name.endswith(".secret.example.org")], [], "names asked for outside")
+        return [land.box("python3", "-c", script, options=("--allow", "web.example.org"), without=guard) for guard in ("network", "rules")]
+
+
+@test(id="DNS-01")
+def no_name_that_is_not_allowed_is_asked_for_outside(place):
+    without_network, _ = asks_nobody(place, LABELS)
+    control_fires([name for name in without_network.names if name.endswith(".secret.example.org")], without_network)
+
+
+@test(id="DNS-02")
+def no_name_that_is_not_allowed_is_asked_for_because_a_request_has_it(place):
+    _, without_rules = asks_nobody(place, THROUGH)
+    control_fires([name for name in without_rules.names if name.endswith(".secret.example.org")], without_rules)
+
+
+INNER = ("127.0.0.1 10.1.1.1 172.16.1.1 192.168.1.1 169.254.1.1 100.64.1.1 0.0.0.0 198.18.1.0 192.0.2.2 203.0.113.1 224.0.0.1 255.255.255.255 240.0.0.1 "
+         "::1 :: ::ffff:127.0.0.1 ::ffff:10.1.1.1 fc00::1 fe80::1 64:ff9b::7f00:1 2002:7f00:1::1 2001:db8::1 ff02::1").split()
+
+
+@test(id="DNS-07")
+def an_allowed_name_that_leads_inside_is_refused_before_anybody_is_dialled(place):
+    zone = {f"n{i}.example.org": [address] for i, address in enumerate(INNER)}
+    with Land(place, zone) as land:
+        for net in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16", "100.64.0.0/10"):
+            land.run("ip", "route", "add", "local", net, "dev", "lo")
+        for address in INNER[:6]:
+            land.serve("http", address, 80)
+        script = "".join(f"curl -sS -m 3 http://{name}/;" for name in zone) + "cat /run/cove/refused"
+        done = land.sh(script, options=("--allow", "*.example.org"))
+        equal(done.visits, [], "who came")
+        equal(done.text.count("Cove refused this request"), len(INNER), done)
+        control_fires(len(land.sh(script, options=("--allow", "*.example.org"), without="upstream").visits) >= 6, "visits")
+
+
+@test(id="DNS-08")
+def a_name_that_changes_its_address_is_dialled_only_where_it_may_be(place):
+    zone = {"flip.example.org": [["11.1.1.1"], ["10.1.1.1"]] * 50, "mixed.example.org": ["10.1.1.1", "11.1.1.1"], "six.example.org": ["11.1.1.1", "::1", "fc00::1"]}
+    with Land(place, zone) as land:
+        land.run("ip", "route", "add", "local", "10.0.0.0/8", "dev", "lo")
+        land.serve("http", "11.1.1.1", 80)
+        land.serve("http", "10.1.1.1", 80)
+        script = "for i in 1 2 3 4 5 6; do curl -sS -m 3 http://flip.example.org/; curl -sS -m 3 http://mixed.example.org/; curl -sS -m 3 http://six.example.org/; sleep 0.7; done"
+        done = land.sh(script, options=("--allow", "*.example.org"))
+        places = {visit[1] for visit in done.visits}
+        equal(places, {"11.1.1.1:80"}, "who was visited")
+        control = land.sh(script, options=("--allow", "*.example.org"), without="upstream")
+        control_fires("10.1.1.1:80" in {visit[1] for visit in control.visits}, control)
+
+
+NAMES = """
+import socket, ssl, sys
+context = ssl.create_default_context()
+context.check_hostname = False
+context.verify_mode = ssl.CERT_NONE
+for name in (None, "other.example.org", "web.example.org.", "web.example.org.evil.test", "xweb.example.org", "11.1.1.1", "WEB.example.org"):
+    try:
+        with socket.create_connection(("web.example.org", 443), 3) as raw, context.wrap_socket(raw, server_hostname=name) as s:
+            s.sendall(b"GET /%s HTTP/1.1\\r\\nHost: web.example.org\\r\\n\\r\\n" % str(name).encode())
+            s.recv(999)
+    except (OSError, ValueError):
+        pass
+# A hello in pieces, of which the first say nothing.
+incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+tls = context.wrap_bio(incoming, outgoing, server_hostname="other.example.org")
+try:
+    tls.do_handshake()
+except ssl.SSLWantReadError:
+    pass
+hello = outgoing.read()[5:]
+with socket.create_connection(("web.example.org", 443), 3) as s:
+    try:
+        for i in range(0, len(hello), 50):
+            s.sendall(b"\\x16\\3\\1\\0" + bytes([len(hello[i:i + 50])]) + hello[i:i + 50])
+        s.recv(999)
+    except OSError:
+        pass
+for say in (b"SSH-2.0-x\\r\\n", b"\\x16\\3\\1\\0\\5\\2\\0\\0\\1x", b"\\x80\\x2e\\1\\3\\1"):
+    with socket.create_connection(("web.example.org", 443), 3) as s:
+        try:
+            s.sendall(say)
+            s.recv(999)
+        except OSError:
+            pass
+print("tried")
+"""
+
+
+@test(id="GW-01")
+def tls_is_passed_on_only_for_the_name_that_was_dialled(place):
+    with Land(place, {"web.example.org": ["11.1.1.1"], "other.example.org": ["11.1.1.2"]}) as land:
+        land.serve("tls", "11.1.1.1", 443, "web.example.org")
+        done = land.box("python3", "-c", NAMES, options=("--allow", "*.example.org"))
+        assert done.text.endswith("tried\n"), done
+        paths = {visit[4] for visit in done.visits if visit[0] == "request"}
+        assert paths <= {"/WEB.example.org", "/web.example.org."} and paths, f"requests that arrived: {done!r}"
+        control = land.box("python3", "-c", NAMES, options=("--allow", "*.example.org"), without="agreement")
+        control_fires("/other.example.org" in {visit[4] for visit in control.visits if visit[0] == "request"}, control)
+
+
+def say_all(place, rows):
+    """Says each of them over a connection of its own, and prints how each was answered."""
+    (place.work / "rows.json").write_text(json.dumps(rows))
+    (place.work / "say.py").write_text("""
+import json, socket
+for row in json.load(open("rows.json")):
+    with socket.create_connection(("web.example.org", 80), 3) as s:
+        s.settimeout(2)
+        heard = b""
+        try:
+            s.sendall(row.encode("latin1"))
+            s.shutdown(socket.SHUT_WR)
+            while more := s.recv(9999):
+                heard += more
+        except OSError:
+            pass
+        print(heard[9:12].decode() or "none")
+""")
+    return "python3", "say.py"
+
+
+@test(id="GW-02")
+def a_request_is_passed_on_only_for_the_host_that_was_dialled(place):
+    rows = ["GET /%d HTTP/1.1\r\nHost: %s\r\n%s\r\n" % (i, host, more) for i, (host, more) in enumerate((
+        ("web.example.org", ""), ("other.example.org", ""), ("web.example.org:81", ""), ("web.example.org.evil.test", ""), ("11.1.1.1", ""), ("web.example.org", "X-Forwarded-Host: other.example.org\r\n"),
+        ("web.example.org\r\nHost: other.example.org", ""), ("[::1]", ""), ("localhost", "")))]
+    with Land(place, {"web.example.org": ["11.1.1.1"], "other.example.org": ["11.1.1.2"]}) as land:
+        land.serve("http", "11.1.1.1", 80)
+        done = land.box(*say_all(place, rows), options=("--allow", "*.example.org"))
+        equal([(visit[3], visit[4]) for visit in done.visits if visit[0] == "request"], [("web.example.org", "/0"), ("web.example.org", "/5")], done)
+        equal(done.text.split().count("403"), len(rows) - 2, done)
+        control = land.box(*say_all(place, rows), options=("--allow", "*.example.org"), without="agreement")
+        control_fires("/1" in {visit[4] for visit in control.visits if visit[0] == "request"}, control)
+
+
+@test(id="GW-03")
+def a_second_request_on_a_connection_is_not_passed_on(place):
+    first, second = "GET /1 HTTP/1.1\r\nHost: web.example.org\r\n\r\n", "GET /2 HTTP/1.1\r\nHost: other.example.org\r\n\r\n"
+    rows = [first + second, first.replace("GET", "POST").replace("\r\n\r\n", "\r\nContent-Length: 3\r\n\r\nabc") + second,
+            first.replace("GET", "POST").replace("\r\n\r\n", "\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n") + second]
+    with Land(place, {"web.example.org": ["11.1.1.1"], "other.example.org": ["11.1.1.2"]}) as land:
+        land.serve("http", "11.1.1.1", 80)
+        done = land.box(*say_all(place, rows), options=("--allow", "*.example.org"))
+        equal([visit[4] for visit in done.visits if visit[0] == "request"], ["/1"] * 3, done)
+        # The server itself takes a second one.
+        control = land.run("python3", "-c", "import socket; s=socket.create_connection(('11.1.1.1',80)); s.sendall(%r); s.shutdown(1); s.recv(99); import time; time.sleep(0.3)" % (first + second).encode())
+        control_fires([visit[4] for visit in control.visits if visit[0] == "request"] == ["/1", "/2"], control)
+
+
+@test(id="GW-02")
+def a_port_that_a_rule_names_takes_requests_and_tls_for_its_host_only(place):
+    """Also from a client that says nothing until it is let through, or has an empty line before its request."""
+    script = """
+import socket, ssl, time
+for wait, say in ((0, "GET /0 HTTP/1.1\\r\\nHost: %s\\r\\n\\r\\n"), (0.6, "GET /1 HTTP/1.1\\r\\nHost: %s\\r\\n\\r\\n"), (0, "\\r\\nGET /2 HTTP/1.1\\r\\nHost: %s\\r\\n\\r\\n")):
+    for host in ("web.example.org:8080", "other.example.org:8080"):
+        try:
+            with socket.create_connection(("web.example.org", 8080), 3) as s:
+                time.sleep(wait)
+                s.sendall((say % host).encode())
+                s.recv(999)
+        except OSError:
+            pass
+context = ssl.create_default_context()
+context.check_hostname = False
+context.verify_mode = ssl.CERT_NONE
+for host in ("web.example.org", "other.example.org"):
+    try:
+        with socket.create_connection(("web.example.org", 8443), 3) as raw:
+            time.sleep(0.6)
+            with context.wrap_socket(raw, server_hostname=host) as s:
+                s.sendall(b"GET /tls HTTP/1.1\\r\\nHost: %s\\r\\n\\r\\n" % host.encode())
+                s.recv(999)
+    except OSError:
+        pass
+print("tried")
+"""
+    options = ("--allow", "web.example.org:8080", "--allow", "web.example.org:8443")
+    with Land(place, {"web.example.org": ["11.1.1.1"], "other.example.org": ["11.1.1.1"]}) as land:
+        land.serve("http", "11.1.1.1", 8080)
+        land.serve("tls", "11.1.1.1", 8443, "web.example.org")
+        done = land.box("python3", "-c", script, options=options)
+        equal(done.text, "tried\n", done)
+        equal([(visit[3].split(":")[0], visit[4]) for visit in done.visits if visit[0] == "request"], [("web.example.org", "/0"), ("web.example.org", "/1"), ("web.example.org", "/tls")], done)
+        control = land.box("python3", "-c", script, options=options, without="agreement")
+        control_fires(("other.example.org", "/tls") in {(visit[3], visit[4]) for visit in control.visits if visit[0] == "request"}, control)
+
+
+@test(id="GW-05")
+def a_host_is_taken_in_its_one_form_only(place):
+    rows = ["GET /%d HTTP/1.1\r\nHost: web%s.example.org\r\n\r\n" % (byte, chr(byte)) for byte in range(256)]
+    rows += ["GET /%d HTTP/1.1\r\nHost: web.example.org%s\r\n\r\n" % (1000 + byte, chr(byte)) for byte in range(256)]
+    with Land(place, {"web.example.org": ["11.1.1.1"]}) as land:
+        land.serve("http", "11.1.1.1", 80)
+        done = land.box(*say_all(place, rows), options=("--allow", "*.example.org"), timeout=200)
+        arrived = {int(visit[4][1:]) for visit in done.visits if visit[0] == "request"}
+        # White space at the end, and one dot, are no part of the name.
+        equal(arrived, {1000 + ord(c) for c in "\t ."}, "requests that arrived")
+        equal({visit[3] for visit in done.visits if visit[0] == "request"}, {"web.example.org"}, "as whose")
+        control_fires(len(land.box(*say_all(place, rows), options=("--allow", "*.example.org"), without="agreement", timeout=200).visits) > 100, "visits")
+
+
+G, H = "GET /%s HTTP/1.1\r\n", "Host: web.example.org\r\n"
+FRAMES = [G + H + more + "\r\n" for more in ("A: b\n", "A: b\rC: d\r\n", "A: b\0\r\n", " A: b\r\n", "\tA: b\r\n", "A : b\r\n", ": b\r\n", "b\r\n", "A\0: b\r\n", "A: b\r\n c\r\n", "\x80: b\r\n",
+                                            "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n", "Content-Length: 5\r\nContent-Length: 6\r\n",
+                                            "Content-Length: 5\r\nContent-Length: 5\r\n", "Content-Length: 5, 5\r\n", "Content-Length: +5\r\n", "Content-Length: 05\r\n", "Content-Length: 0x5\r\n", "Content-Length: 5 5\r\n",
+                                            "Content-Length: -0\r\n", "Content-Length: 18446744073709551616\r\n", "Transfer-Encoding: chunked, identity\r\n", "Transfer-Encoding: xchunked\r\n", "Transfer-Encoding : chunked\r\n",
+                                            "Transfer-Encoding: identity\r\n", "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", "\nTransfer-Encoding: chunked\r\n", "Transfer-Encoding:\r\n chunked\r\n",
+                                            "X: " + "y" * 20000 + "\r\n", "X: y\r\n" * 200)]
+FRAMES += [first + H + "\r\n" for first in ("GET /%s\r\n", "GET  /%s HTTP/1.1\r\n", "GET /%s HTTP/1.1 \r\n", "GET /%s HTTP/2.0\r\n", "GET /%s HTTP/1.10\r\n", "get\0 /%s HTTP/1.1\r\n", "GET /%s HTTP/1.1\n", "\r\nGET /%s HTTP/1.1\r\n",
+                                           "GET /%s\r HTTP/1.1\r\n", "GET\t/%s HTTP/1.1\r\n", "GET http://other.example.org/%s HTTP/1.1\r\n", "GET http://web.example.org@other.example.org/%s HTTP/1.1\r\n", "GET //x/%s#@y HTTP/1.1\r\n")]
+FRAMES += ["POST /%s HTTP/1.1\r\n" + H + "Transfer-Encoding: chunked\r\n\r\n" + body for body in ("5;e=1\r\nhello\r\n0\r\n\r\n", "0x5\r\nhello\r\n0\r\n\r\n", "5\nhello\r\n0\r\n\r\n", "5\r\nhelloX\r\n0\r\n\r\n", "-5\r\nhello\r\n",
+                                                                                              "5\r\nhello\r\n0\r\nX: y\r\n\r\n", "ffffffffffffffffff\r\nhello")]
+BEHIND = "GET /behind HTTP/1.1\r\nHost: other.example.org\r\n\r\n"
+
+
+@test(id="GW-09")
+def what_can_be_framed_in_two_ways_is_not_passed_on(place):
+    rows = [(frame % i if "%s" in frame else frame) + behind for i, frame in enumerate(FRAMES) for behind in ("", BEHIND)]
+    with Land(place, {"web.example.org": ["11.1.1.1"], "other.example.org": ["11.1.1.2"]}) as land:
+        land.serve("http", "11.1.1.1", 80)
+        done = land.box(*say_all(place, rows), options=("--allow", "*.example.org"), timeout=200)
+        equal(done.code, 0, done)
+        arrived = [visit for visit in done.visits if visit[0] == "request"]
+        equal([visit for visit in arrived if visit[4] == "/behind"], [], "requests that came along behind others")
+        equal(arrived, [], "requests that were passed on")
+        control = land.run("python3", "-c", "import socket; s=socket.create_connection(('11.1.1.1',80)); s.sendall(%r); s.shutdown(1); s.recv(99); import time; time.sleep(0.3)" % rows[1].encode())
+        control_fires(any(visit[0] == "request" for visit in control.visits), f"the server takes nearly everything: {control!r}")
 
 
 main()

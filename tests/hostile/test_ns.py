@@ -177,17 +177,15 @@ def watch_tasks(run, seconds, seen):
     while time.monotonic() < deadline and run.poll() is None:
         for pid in descendants(run.pid):
             program = program_of(pid)
-            parent_of_others = bool(descendants(pid))  # asked before its status: what is true then stays true
             status = status_of(pid)
             if program == "?" or program == os.path.realpath(run.args[0]) or "Seccomp" not in status:
                 continue  # gone, or still our own code that sets the sandbox up
             inside = status["NSpid"].split()[-1]
             if "cove-init" in program:
                 # Init keeps capabilities, and so does a child of its until it has become the command.  All
-                # are filtered, except PID 1 for the instant in which it is alone and has not done it yet.
+                # are filtered from the first instant.
                 seen["init"] += 1
                 bad = [name for name, value in (("NoNewPrivs", "1"), ("Seccomp", "2")) if status[name] != value]
-                bad = bad if inside != "1" or parent_of_others else []
             else:
                 seen["command"] += 1
                 bad = has_no_rights(status.__getitem__)

@@ -4,6 +4,7 @@ import subprocess
 
 from attack import COVE, IDENTITY, all_refused, attack, control_fires, equal, fingerprint, main, skip, test, unchanged
 from home import apply, changes, descendants, layer, leave, names_below, wait_for, write
+from support.disks import mount_small
 from support.running import start
 
 
@@ -199,7 +200,7 @@ def a_full_layer_is_felt_inside_only_and_comes_home(place):
     before = fingerprint(place.work / "old")
     (place.dir / "small").mkdir()
     become = [] if IDENTITY == "root" else ["--user", "--map-current-user", "--keep-caps"]
-    script = f"""mount -t tmpfs -o size=12m,mode=700 small {place.dir}/small && export COVE_HOME={place.dir}/small/state
+    script = f"""{mount_small(place.dir / "small", 12)} && export COVE_HOME={place.dir}/small/state
 "$0" run -q -- sh -c 'echo first >first; head -c 40000000 /dev/zero >big; echo "big $?"; echo late >late; echo "late $?"; rm -f big; echo again >again' ; echo "run $?"
 cp -a old {place.dir}/kept; "$0" apply --yes; echo "apply $?" """
     done = subprocess.run(["unshare", *become, "--mount", "--propagation", "private", "sh", "-c", script, COVE], cwd=place.work, env=place.env, stdin=subprocess.DEVNULL,

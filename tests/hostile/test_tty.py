@@ -11,7 +11,7 @@ import subprocess
 import termios
 import time
 
-from attack import (COVE, IDENTITY, UNSAFE, Report, attack, control_fires, equal, main, put_probe, test)
+from attack import (COVE, IDENTITY, PATIENCE, UNSAFE, Report, attack, control_fires, equal, main, put_probe, test)
 
 
 class Terminal:
@@ -32,7 +32,7 @@ class Terminal:
         self.output = b""
 
     def read(self, seconds=20, until=None):
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + seconds * PATIENCE
         while time.monotonic() < deadline:
             ready, _, _ = select.select([self.master], [], [], 0.05)
             if ready:

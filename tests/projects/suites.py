@@ -52,7 +52,7 @@ def junit(text):
     start = text.find("<testsuites")
     for case in xml.etree.ElementTree.fromstring(text[start:text.rindex("</testsuites>") + len("</testsuites>")]).iter("testcase"):
         kinds = {child.tag for child in case}
-        name = case.get("name")
+        name = case.get("name") or case.get("classname") or "a case without a name"
         outcome = "fail" if kinds & {"failure", "error"} else "skip" if "skipped" in kinds or case.get("result") == "skipped" else "pass"
         seen[name] = "fail" if seen.get(name) == "fail" else outcome
     return seen

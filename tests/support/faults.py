@@ -84,7 +84,7 @@ class Scenario:
     def __init__(self, where=None):
         saved, tempfile.tempdir = tempfile.tempdir, where or tempfile.tempdir
         try:
-            self.place = PlainPlace()  # a warm one has links, which lead to no other file system
+            self.place = PlainPlace()  # the image of a warm one is on another file system
         finally:
             tempfile.tempdir = saved
         self.work, self.pristine = self.place.work, self.place.dir / "pristine"

@@ -6,7 +6,6 @@ AssertionError when the promise is broken and calls skip() when this machine can
 import json
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -16,6 +15,7 @@ ROOT = pathlib.Path(os.environ.get("COVE_TESTS", pathlib.Path(__file__).resolve(
 IDENTITY = os.environ.get("COVE_IDENTITY", "root" if os.geteuid() == 0 else "user")
 COVE = os.environ.get("COVE", str(ROOT / os.environ.get("COVE_BUILD", "build") / "src/cli/cove"))
 UNSAFE = os.environ.get("COVE_UNSAFE", str(ROOT / "build-unsafe/src/cli/cove"))
+PATIENCE = int(os.environ.get("COVE_PATIENCE", "1"))  # how much slower an emulated machine may be; waits are longer by that
 PROBES = pathlib.Path(os.environ.get("COVE_PROBES", ROOT / "build/tests/hostile"))
 
 _tests = []
@@ -76,7 +76,7 @@ class Place:
         if without:
             binary, environ["COVE_UNSAFE_WITHOUT"] = binary or UNSAFE, without
         return Result(subprocess.run([binary or COVE, *map(os.fsencode, map(str, args))], input=input, env=environ,
-                                     cwd=cwd or self.work, timeout=timeout, stdout=subprocess.PIPE,
+                                     cwd=cwd or self.work, timeout=timeout * PATIENCE, stdout=subprocess.PIPE,
                                      stderr=subprocess.PIPE, **kwargs))
 
     def run(self, *command, options=(), **kwargs):
@@ -88,15 +88,17 @@ class Place:
 
     def close(self):
         subprocess.run(["chmod", "-R", "u+rwX", self.dir], stderr=subprocess.DEVNULL)
-        shutil.rmtree(self.dir, ignore_errors=True)
+        subprocess.run(["rm", "-rf", self.dir], stderr=subprocess.DEVNULL)  # shutil gives up in a deep tree
+
+    def directories_and_mounts(self):
+        """What is still there of them of sandboxes that are over."""
+        sandboxes = self.state / "sandboxes"
+        found = [f"directory {p}" for p in sandboxes.iterdir()] if sandboxes.exists() else []
+        return found + [f"mount {line.strip()}" for line in open("/proc/self/mountinfo") if str(self.dir) in line]
 
     def left_behind(self):
-        """What is still there of sandboxes that are over: directories, mounts, processes."""
-        found = []
-        sandboxes = self.state / "sandboxes"
-        if sandboxes.exists():
-            found += [f"directory {p}" for p in sandboxes.iterdir()]
-        found += [f"mount {line.strip()}" for line in open("/proc/self/mountinfo") if str(self.dir) in line]
+        """The same, and processes."""
+        found = self.directories_and_mounts()
         for process in pathlib.Path("/proc").iterdir():
             if process.name.isdigit():
                 try:
@@ -126,6 +128,14 @@ def load_json(text):
     return json.loads(text)
 
 
+def say(line):
+    """A line of TAP; also for who wants to follow a suite that takes long, before it has ended (COVE_PROGRESS, a file)."""
+    print(line, flush=True)
+    if "COVE_PROGRESS" in os.environ:
+        with open(os.environ["COVE_PROGRESS"], "a", encoding="utf-8") as progress:
+            progress.write(f"     {pathlib.Path(sys.argv[0]).stem[5:]} as {IDENTITY}: {line}\n")
+
+
 def main():
     """Runs the tests of this file that match argv (substring), as TAP."""
     only, number, failed = sys.argv[1:], 0, 0
@@ -139,12 +149,12 @@ def main():
         place = Place()
         try:
             function(place)
-            print(f"ok {number} - {name}", flush=True)
+            say(f"ok {number} - {name}")
         except Skipped as why:
-            print(f"ok {number} - {name} # SKIP {why}", flush=True)
+            say(f"ok {number} - {name} # SKIP {why}")
         except Exception:
             failed += 1
-            print(f"not ok {number} - {name}", flush=True)
+            say(f"not ok {number} - {name}")
             for line in traceback.format_exc().splitlines():
                 print(f"# {line}", flush=True)
         finally:

@@ -4,6 +4,7 @@ The test process is made the one that orphans go to, so every process of a sandb
 its keeper becomes a descendant of the test, and nobody else's sandboxes can be taken for ours.
 """
 import atexit
+import contextlib
 import ctypes
 import hashlib
 import os
@@ -23,31 +24,58 @@ PR_SET_CHILD_SUBREAPER = 36
 
 class WarmPlace(harness.Place):
     """A place whose state directory has the host image already, which takes the first run of a user ten times as
-    long as any other.  The image names the home, so all tests of a file have the same, emptied in between."""
+    long as any other.  The image names the home, so all tests that run one after the other have the same,
+    emptied in between; and it goes from test to test, and to the next file, unless a test changed it."""
 
-    shared = None
+    shared = image = None
 
     def __init__(self):
         super().__init__()
-        first = WarmPlace.shared is None
-        if first:
-            WarmPlace.shared = pathlib.Path(tempfile.mkdtemp(prefix="cove-warm-"))
-            atexit.register(shutil.rmtree, WarmPlace.shared, True)
+        if WarmPlace.shared is None:
+            WarmPlace.shared = pathlib.Path(os.environ.get("COVE_WARM") or tempfile.mkdtemp(prefix="cove-warm-"))
+            if "COVE_WARM" not in os.environ:
+                atexit.register(shutil.rmtree, WarmPlace.shared, True)
         self.home.rmdir()
         self.home = WarmPlace.shared / "home"
         shutil.rmtree(self.home, ignore_errors=True)
         self.home.mkdir()
         self.env["HOME"] = str(self.home)
-        if first:
-            self.cove("run", "--rm", "--", "true", env={"COVE_HOME": str(WarmPlace.shared / "state")})
-        if (WarmPlace.shared / "state/images").exists():
+        ready = WarmPlace.shared / "state/images"
+        if _listing(ready) != WarmPlace.image:
+            self.cove("run", "--rm", "--", "true", env={"COVE_HOME": str(ready.parent)})
+            WarmPlace.image = _listing(ready)
+        if WarmPlace.image:
             self.state.mkdir(mode=0o700)
-            same = self.state.stat().st_dev == WarmPlace.shared.stat().st_dev
-            subprocess.run(["cp", "-al" if same else "-a", WarmPlace.shared / "state/images", self.state], check=True)
+            ready.rename(self.state / "images")
+
+    def give_back(self):
+        """The image, for the next test."""
+        now = _listing(self.state / "images")
+        if WarmPlace.image and WarmPlace.image.items() <= now.items():  # there may be one more, of confined programs
+            WarmPlace.image = now
+            with contextlib.suppress(OSError):  # a place beside this one gave one back
+                (self.state / "images").rename(WarmPlace.shared / "state/images")
+
+    def close(self):
+        self.give_back()
+        super().close()
+
+
+def _listing(top):
+    """What a change of the image would change; a directory's time changes with the directory it is moved to."""
+    found = {}
+    for folder, folders, files in os.walk(top):
+        for name in folders + files:
+            path = os.path.join(folder, name)
+            info = os.lstat(path)
+            still = (info.st_ino, info.st_size, name == "stamp" or info.st_mtime_ns) if name in files else ()  # stamps are touched
+            found[os.path.relpath(path, top)] = (info.st_mode, info.st_uid, info.st_gid, *still)
+    return found
 
 
 def cold(place):
     """The state directory as a new user has it: not there."""
+    place.give_back()
     shutil.rmtree(place.state, ignore_errors=True)
 
 
@@ -55,6 +83,15 @@ def adopt_orphans():
     harness.Place = WarmPlace
     if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "become a subreaper")
+    open(f"/proc/self/task/{os.getpid()}/children").close()  # without it nobody would see what is left
+
+
+def reap():
+    """Takes the dead among those we adopted: thousands of them make everything slow that looks at all processes.
+    For between two tries, when nothing that we started ourselves is under way."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
 
 
 def start(place, *args, env=None, cwd=None, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -67,7 +104,7 @@ def start(place, *args, env=None, cwd=None, stdin=subprocess.DEVNULL, stdout=sub
 def finish(process, seconds=20):
     """Its end as a Result; a process that does not end is killed and fails the test."""
     try:
-        out, err = process.communicate(timeout=seconds)
+        out, err = process.communicate(timeout=seconds * harness.PATIENCE)
     except subprocess.TimeoutExpired:
         process.kill()
         out, err = process.communicate()
@@ -77,7 +114,7 @@ def finish(process, seconds=20):
 
 def wait_for(condition, seconds=5, what="it"):
     """Waits until `condition()` is true and returns what it gave."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + seconds * harness.PATIENCE
     while True:
         found = condition()
         if found:
@@ -89,7 +126,7 @@ def wait_for(condition, seconds=5, what="it"):
 def read_until(stream, wanted, seconds=10):
     """Reads from a pipe or terminal until `wanted` has come."""
     fd = stream if isinstance(stream, int) else stream.fileno()
-    got, end = b"", time.monotonic() + seconds
+    got, end = b"", time.monotonic() + seconds * harness.PATIENCE
     os.set_blocking(fd, False)
     while wanted not in got:
         try:
@@ -127,35 +164,39 @@ def on_terminal(place, *words, answers=(), env=None):
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), out
 
 
-def _parents():
-    """pid -> (parent, state) of every process."""
-    found = {}
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            try:
-                fields = open(f"/proc/{entry}/stat", "rb").read().rpartition(b")")[2].split()
-                found[int(entry)] = (int(fields[1]), fields[0].decode())
-            except (OSError, IndexError):
-                pass
-    return found
+def _children(pid):
+    """The living children of a process, without zombies."""
+    found = []
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            found += open(f"/proc/{pid}/task/{thread}/children").read().split()
+    except OSError:
+        pass
+    return [int(child) for child in found if _state(child) != "Z"]
+
+
+def _state(pid):
+    try:
+        return open(f"/proc/{pid}/stat", "rb").read().rpartition(b")")[2].split()[0].decode()
+    except OSError:
+        return "Z"
 
 
 def descendants(top=None):
     """Living processes below `top` (this one), without zombies."""
-    parents = _parents()
-    below, found = {top or os.getpid()}, []
-    for _ in range(len(parents)):
-        more = [pid for pid, (parent, _) in parents.items() if parent in below and pid not in below]
-        if not more:
-            break
-        below.update(more)
-    return [pid for pid in below if pid != (top or os.getpid()) and parents[pid][1] != "Z"]
+    top = top or os.getpid()
+    while True:
+        found = _children(top)
+        for pid in found:  # grows meanwhile
+            found += _children(pid)
+        if found or not _children(top):  # an orphan may have become ours meanwhile
+            return found
 
 
 def left(place):
     """What sandboxes of this place, and commands of this test, have left."""
     found = [f"process {pid}: {_name(pid)}" for pid in descendants()]
-    return found + [line for line in place.left_behind() if not line.startswith("process")]
+    return found + place.directories_and_mounts()
 
 
 def _name(pid):
@@ -165,9 +206,9 @@ def _name(pid):
         return "?"
 
 
-def nothing_left(place, seconds=2):
+def nothing_left(place, seconds=10):
     """Asserts that nothing is left, giving what ends by itself a moment for it."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + seconds * harness.PATIENCE
     while (found := left(place)):
         assert time.monotonic() < end, f"left behind after {seconds} s: {found}"
         time.sleep(0.01)

@@ -1,6 +1,7 @@
 #include "tests/support/unit_scratch.h"
 
 #include "base/memory.h"
+#include "base/own.h"
 #include "base/text.h"
 #include "tests/support/unit.h"
 
@@ -14,7 +15,8 @@
 int unit_scratch_setup(void **state)
 {
     struct unit_scratch *scratch = memory_zero(sizeof *scratch);
-    char name[] = "/tmp/cove-unit-XXXXXX";
+    const char *place = getenv("TMPDIR");
+    autofree char *name = text_format("%s/cove-unit-XXXXXX", place ? place : "/tmp");
 
     if (!mkdtemp(name))
         return -1;

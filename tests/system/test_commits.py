@@ -12,7 +12,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from support.harness import IDENTITY, equal, main, test  # noqa: E402
+from support.harness import IDENTITY, PATIENCE, equal, main, test  # noqa: E402
 from support.running import adopt_orphans, descendants, digest, nothing_left, on_terminal, start, tool, wait_for, write  # noqa: E402
 
 IDENTITY_OF_OWNER = ["-c", "user.name=Owner", "-c", "user.email=owner@example.org"]
@@ -35,7 +35,7 @@ def make_repository(place, *options, cwd=None):
     git(place, "commit", "-qm", "first", cwd=cwd)
 
 
-PREPARE = "git config --global user.name Agent; git config --global user.email agent@example.org; git config --global --add safe.directory '*'; "
+PREPARE = r"printf '[user]\nname = Agent\nemail = agent@example.org\n[safe]\ndirectory = *\n' >>~/.gitconfig; "
 
 
 def agent(place, script, *options, cwd=None):
@@ -316,6 +316,35 @@ def what_acts_by_merely_being_there_is_marked_and_stays_until_it_is_named(place)
 
 
 @test
+def mails_that_bring_such_files_are_named(place):
+    make_repository(place)
+    agent(place, WITH_AUTORUN)
+    done = place.cove("export", "--patch")
+    equal((done.code, len(done.errors.splitlines())), (0, 2), done)
+    for path in (".envrc", ".vscode/tasks.json"):
+        assert f"the mails of cove/bot/main bring {path}, which acts by merely being there: " in done.errors, done
+
+
+@test
+def programs_are_told_what_came_of_each_branch(place):
+    make_repository(place)
+    agent(place, WITH_AUTORUN + "; echo z >z")
+    for words, files in ((("--dry-run",), True), (("--only-commits",), False), ((), True)):
+        done = place.cove("apply", "--yes", "--json", *words)
+        equal((done.code, done.errors), (0, ""), done)
+        told = json.loads(done.out)
+        equal([change["path"] for change in told.get("changes", [])], ["x", "z"] if files else [], done)
+        found = {branch["branch"]: branch for branch in told["git"]["branches"]}
+        equal(found["main"]["outcome"], "left", done)
+        equal([file["path"] for file in found["main"]["autorun"]], [".envrc", ".vscode/tasks.json"], done)
+        assert found["main"]["why"].endswith("--allow-autorun .envrc --allow-autorun .vscode/tasks.json"), done
+        # Once it is there it is not brought again.
+        equal("side" in found, words != (), done)
+        if "side" in found:
+            equal([found["side"][key] for key in ("outcome", "home", "count")], ["done", "cove/bot/side", 1], done)
+
+
+@test
 def on_a_terminal_each_such_branch_is_asked_for_also_with_yes(place):
     make_repository(place)
     agent(place, WITH_AUTORUN + "; git checkout -q -b third main; echo y >y; git add y; git commit -qm more")
@@ -535,7 +564,7 @@ def references_without_end_are_refused_in_bounded_time(place):
     assert done.code == 0 and "packed-refs has more than" in done.errors, done
     done = place.cove("apply", "--yes")
     assert done.code == 125 and "packed-refs has more than" in done.errors, done
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 10 * PATIENCE
     equal(branches(place), {})
 
 

@@ -600,6 +600,50 @@ def who_asks_shows_what_it_is_about(place):
 
 
 @test
+def what_stands_for_no_answer_is_asked_again(place):
+    repository(place)
+    change(place, "echo x >f; echo x >g; git add f; git -c user.name=a -c user.email=a commit -qm f", "--name", "s1")
+    code, out = on_terminal(place, "apply", "-i", "s1", answers=(b"x\n", b"d\n", b"y\n", b"q\n"))
+    equal((code, out.count(b"bring it home?"), out.count(b"y  bring it home")), (0, 4, 2), out)
+    equal(((place.work / "f").exists(), (place.work / "g").exists()), (True, False), out)
+    assert b"commit" not in out.rpartition(b"bring it home?")[2], f"q ends it, commits are not asked for: {out}"
+
+
+@test
+def the_command_that_a_diff_offers_brings_home_what_it_showed(place):
+    write(place.work / "a b", "one\n")
+    write(place.work / "c", "one\n")
+    change(place, "echo two >>'a b'; echo two >>c", "--name", "s1")
+    for words in (("a b",), ("s1", "c")):
+        offered = re.search(rb"# to bring home exactly this: cove (apply [^\r\x1b]*)", on_terminal(place, "diff", *words)[1]).group(1).decode()
+        equal(place.cove(*shlex.split(offered), "--yes").code, 0, offered)
+        equal((place.work / words[-1]).read_text(), "one\ntwo\n", offered)
+        equal((place.work / "c").read_text(), "one\ntwo\n" if words[-1] == "c" else "one\n", offered)
+
+
+@test
+def a_mode_comes_home_to_one_name_of_several(place):
+    write(place.work / "a", "one\n")
+    os.link(place.work / "a", place.work / "b")
+    change(place, "chmod 755 a")
+    equal(place.cove("apply", "--yes").code, 0)
+    equal([oct((place.work / name).stat().st_mode & 0o777) for name in "ab"], ["0o755", "0o644"], "as it was inside")
+    equal([(place.work / name).read_text() for name in "ab"], ["one\n"] * 2)
+
+
+@test
+def what_was_changed_only_elsewhere_is_named(place):
+    data = place.dir / "data"
+    data.mkdir()
+    write(data / "one", "1\n")
+    change(place, "rm /data/one", "-v", f"{data}:/data")
+    for words in (("diff",), ("apply", "--yes")):
+        done = place.cove(*words)
+        assert done.code == 0 and "changed nothing in the workspace; what it changed in /data stays in it" in done.errors, done
+        equal(len(done.errors.splitlines()), 1, done)
+
+
+@test
 def answers_for_all_that_follow(place):
     for name in "abcd":
         write(place.work / name, "one\n")

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from support.disks import mount_small  # noqa: E402
 from support.harness import COVE, IDENTITY, Result, equal, main, skip, test  # noqa: E402
 from support.running import adopt_orphans, cold, digest, nothing_left, one_error, write  # noqa: E402
 
@@ -178,16 +179,16 @@ def a_state_directory_on_a_read_only_file_system_is_one_error(place):
     nothing_left(place)
 
 
-@test
+@test(id="Z-06")
 def a_full_disk_is_one_error_and_leaves_nothing(place):
     fill = "mkdir -m 700 $MNT/state; head -c 10M /dev/zero >$MNT/fill 2>/dev/null || true; i=0; while mkdir $MNT/d$i 2>/dev/null; do i=$((i+1)); done; true"
     done = with_mount(place, "mount -t tmpfs -o mode=700,size=64k,nr_inodes=24 tmpfs $MNT", "run", "--rm", "--", "true", after=fill)
     one_error(done, "No space left")
 
 
-@test
+@test(id="Z-06")
 def a_disk_that_fills_up_inside_is_told_to_the_command(place):
-    done = with_mount(place, "mount -t tmpfs -o mode=700,size=4m tmpfs $MNT", "run", "--rm", "--", "sh", "-c",
+    done = with_mount(place, mount_small("$MNT", 4), "run", "--rm", "--", "sh", "-c",
                       "head -c 20M /dev/zero >big; echo $?; rm big; echo after >small && cat small")
     equal((done.code, done.text.split()), (0, ["1", "after"]), done)
     assert "No space left" in done.errors, done
@@ -207,12 +208,12 @@ def a_file_system_that_cannot_hold_a_layer_is_one_error_that_says_so(place):
 
 @test
 def another_state_directory_is_a_way_out(place):
-    equal(with_mount(place, "mount -t tmpfs -o mode=700 tmpfs $MNT", "run", "--rm", "--", "true").code, 0)
+    equal(with_mount(place, mount_small("$MNT", 100), "run", "--rm", "--", "true").code, 0)
 
 
 # Surroundings
 
-@test
+@test(id="Z-11")
 def few_descriptors_are_enough_or_one_error(place):
     import resource
     for limit in (1024, 64, 16, 8, 5, 4):

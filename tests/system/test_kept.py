@@ -8,7 +8,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from support.harness import COVE, equal, main, test  # noqa: E402
+from support.harness import COVE, PATIENCE, equal, main, test  # noqa: E402
 from support.running import (adopt_orphans, descendants, digest, finish, nothing_left, one_error, read_until, start,  # noqa: E402
                              stop, tool, wait_for, write)
 
@@ -58,7 +58,7 @@ def a_run_that_changed_something_is_kept_with_its_layers(place):
     equal((done.code, done.out, done.err), (3, b"", b""))
     (folder,) = sandboxes(place)
     record = json.loads((folder / "record.json").read_bytes())
-    equal(sorted(p.name for p in folder.iterdir() if p.name[0] != "u"), ["record.json"], "no work directories")
+    equal(sorted(p.name for p in folder.iterdir() if p.name[0] != "u"), ["record.json", "spec.json"], "no work directories")
     equal((folder / "record.json").stat().st_mode & 0o7777, 0o600)
     equal((record["format"], record["state"], record["exit_code"], record["reason"]), (2, "stopped", 3, "exited"))
     equal((record["id"], record["workspace"], record["cwd"]), (folder.name, str(place.work), str(place.work)))
@@ -238,7 +238,7 @@ def a_killed_keeper_leaves_a_sandbox_that_says_so(place):
     record = json.loads((folder / "record.json").read_bytes())
     equal((record["state"], record["exit_code"], record["reason"]), ("killed", None, None))
     assert record["ended"], record
-    equal(sorted(p.name for p in folder.iterdir() if p.name[0] != "u"), ["record.json"])
+    equal(sorted(p.name for p in folder.iterdir() if p.name[0] != "u"), ["record.json", "spec.json"])
     equal(the_record(place)["state"], "killed")
     keep(place, "true")
     settled(place)
@@ -260,7 +260,7 @@ def with_keeper_and_guard_dead_the_next_run_finishes_the_record(place):
     place.sh("true")
     equal(sandboxes(place), [folder])
     equal(json.loads((folder / "record.json").read_bytes())["state"], "killed")
-    equal(sorted(p.name for p in folder.iterdir() if p.name[0] != "u"), ["record.json"])
+    equal(sorted(p.name for p in folder.iterdir() if p.name[0] != "u"), ["record.json", "spec.json"])
     equal(place.cove("rm", folder.name).code, 0)
     nothing_left(place)
 
@@ -283,7 +283,7 @@ def a_kept_sandbox_without_its_guard_can_be_removed(place):
 
 @test
 def a_time_out_and_a_signal_are_kept_as_the_reason(place):
-    equal(keep(place, "touch a; sleep 60", "--timeout", "300ms").code, 124)
+    equal(keep(place, "touch a; sleep 600", "--timeout", f"{300 * PATIENCE}ms").code, 124)
     equal((the_record(place)["exit_code"], the_record(place)["reason"]), (124, "timed-out"))
     place.cove("rm", the_record(place)["id"])
     equal(keep(place, "touch a; kill -9 $$").code, 137)
@@ -345,8 +345,15 @@ def an_ambiguous_beginning_is_one_error_with_the_candidates(place):
 @test
 def a_name_is_unique_and_has_a_form(place):
     keep(place, "touch a", "--name", "fix")
-    one_error(keep(place, "touch a", "--name", "fix"), "fix", "cove rm fix")
-    equal(len(records(place)), 1)
+    one_error(place.cove("create", "--name", "fix"), "fix", "cove rm fix")
+    running = start(place, "run", "--name", "busy", "--", "sh", "-c", "touch a; echo there; read x", stdin=subprocess.PIPE)
+    read_until(running.stdout, b"there\n")
+    one_error(keep(place, "touch a", "--name", "busy"), "still runs")
+    running.stdin.close()
+    running.wait()
+    settled(place)
+    equal(len(records(place)), 2)
+    place.cove("rm", "busy")
     for name in ("", "Fix", "-x", ".x", "a/b", "a b", "x" * 64, "é"):
         one_error(keep(place, "touch a", "--name", name), "--name")
     place.cove("rm", "fix")
@@ -355,6 +362,33 @@ def a_name_is_unique_and_has_a_form(place):
 
 
 @test
+def a_run_goes_on_in_a_sandbox_that_is_there(place):
+    write(place.work / "file", "old\n")
+    equal(keep(place, "echo one >>log; echo h >~/h; echo t >/tmp/t; exit 3", "--name", "on", "-e", "KEPT=yes").code, 3)
+    (before,) = sandboxes(place)
+    done = keep(place, "echo two >>log; cat log ~/h /tmp/t; echo $KEPT", "--name", "on")
+    equal((done.code, done.text), (0, "one\ntwo\nh\nt\nyes\n"), done)
+    done = keep(place, "cat log; cat file; exit 4", "--continue")
+    equal((done.code, done.text), (4, "one\ntwo\nold\n"), "the last one of this work tree")
+    equal(sandboxes(place), [before], "the same one")
+    record = the_record(place)
+    equal((record["name"], record["exit_code"], record["argv"][2]), ("on", 4, "cat log; cat file; exit 4"))
+    assert b"+one\n+two\n" in place.cove("diff").out
+    one_error(keep(place, "true", "--continue", "--name", "nobody"), "nobody", code=1)
+    one_error(keep(place, "true", "--continue", "--read", "/nowhere"), "/nowhere")
+    equal(keep(place, "cat log", "--continue").text, "one\ntwo\n", "a start that failed took nothing")
+    running = start(place, "run", "--continue", "--", "sh", "-c", "echo there; sleep 100")
+    read_until(running.stdout, b"there\n")
+    running.kill()
+    finish(running)
+    settled(place)
+    equal(the_record(place)["state"], "killed")
+    equal(keep(place, "cat log", "--continue").text, "one\ntwo\n", "nor did one that was killed")
+    equal(place.cove("run", "--continue", "--rm", "--", "true").code, 0)
+    equal(sandboxes(place), [], "with --rm it goes")
+
+
+@test(id="Z-19")
 def of_many_that_want_one_name_one_gets_it(place):
     processes = [start(place, "run", "--name", "one", "--", "sh", "-c", "touch a; sleep 0.3") for _ in range(6)]
     equal(sorted(finish(process).code for process in processes), [0] + [125] * 5)
@@ -420,7 +454,7 @@ def nothing_from_a_record_moves_a_cursor(place):
         assert "\u202e" not in place.cove(*words).text, words
 
 
-@test
+@test(id="Z-20")
 def a_broken_record_is_told_and_the_others_are_listed(place):
     keep(place, "touch a", "--name", "good")
     folder = place.state / "sandboxes"

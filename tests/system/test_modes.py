@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from support.disks import mount_small  # noqa: E402
 from support.harness import COVE, IDENTITY, UNSAFE, equal, main, skip, test  # noqa: E402
 from support.running import (adopt_orphans, descendants, digest, finish, nothing_left, one_error, read_until, start, stop, tool, wait_for, write)  # noqa: E402
 
@@ -126,7 +127,7 @@ def a_copy_goes_with_its_sandbox(place):
     equal(run(place, "copy", "echo x >g").code, 0)
     [identity] = kept(place)
     sandbox = place.state / "sandboxes" / identity
-    equal(sorted(p.name[0] for p in sandbox.iterdir() if p.name[0] not in "um"), ["b", "r"], "what is kept")
+    equal(sorted(p.name[0] for p in sandbox.iterdir() if p.name[0] not in "um"), ["b", "r", "s"], "what is kept")
     equal(place.cove("rm", identity).code, 0)
     assert not sandbox.exists()
     equal(run(place, "copy", "cat f").code, 0)
@@ -159,7 +160,7 @@ def a_full_disk_is_told_and_leaves_nothing(place):
     write(place.work / "big", "x" * (8 << 20))
     small = place.dir / "small"
     small.mkdir()
-    script = (f"mount -t tmpfs -o size=6m,mode=700 none {small} && cp -a {place.state}/images {small}/ 2>/dev/null; cd {place.work}; "
+    script = (f"{mount_small(small, 6)} && cp -a {place.state}/images {small}/ 2>/dev/null; cd {place.work}; "
               f"COVE_HOME={small} {COVE} run --workspace copy -- true; code=$?; ls {small}/sandboxes; exit $code")
     done = subprocess.run(["unshare", "-m", "sh", "-c", script], env=place.env, capture_output=True, text=True, timeout=60, check=False)
     equal(done.returncode, 125, done)

@@ -13,7 +13,7 @@ import time
 import tty
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from support.harness import COVE, IDENTITY, equal, main, test  # noqa: E402
+from support.harness import COVE, IDENTITY, PATIENCE, equal, main, test  # noqa: E402
 from support.running import (adopt_orphans, cold, descendants, finish, nothing_left, one_error, read_until, start,  # noqa: E402
                              stop, wait_for, write)
 
@@ -39,7 +39,7 @@ def a_command_that_a_signal_ended_gives_128_plus_its_number(place):
 def a_time_out_gives_124(place):
     began = time.monotonic()
     equal(place.run("sleep", "60", options=("--timeout", "200ms")).code, 124)
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 2 * PATIENCE
     nothing_left(place)
 
 
@@ -48,7 +48,7 @@ def a_time_out_of_a_command_that_ignores_it_kills_and_gives_124(place):
     began = time.monotonic()
     done = place.sh("trap '' TERM; while :; do sleep 1; done", options=("--timeout", "200ms"))
     equal(done.code, 124)
-    assert time.monotonic() - began < 4, "two seconds of grace, and no more"
+    assert time.monotonic() - began < 4 * PATIENCE, "two seconds of grace, and no more"
     nothing_left(place)
 
 
@@ -255,7 +255,7 @@ def a_background_process_does_not_hold_the_run(place):
     began = time.monotonic()
     done = place.sh("sleep 60 & echo started")
     equal((done.code, done.out), (0, b"started\n"))
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 3 * PATIENCE
     nothing_left(place)
 
 
@@ -442,7 +442,7 @@ def a_second_interrupt_kills_what_ignored_the_first(place):
         began = time.monotonic()
         process.send_signal(signal.SIGINT)
         equal(finish(process, 5).code, 128 + signal.SIGINT)
-        assert time.monotonic() - began < 1
+        assert time.monotonic() - began < 1 * PATIENCE
     finally:
         stop(process)
     nothing_left(place)
@@ -606,7 +606,7 @@ def a_keeper_that_is_killed_leaves_nothing(place):
             stop(process)
 
 
-@test
+@test(id="Z-01")
 def a_keeper_that_is_killed_at_any_moment_leaves_nothing(place):
     # The first run prepares the state directory.
     place.run("true")
@@ -625,7 +625,7 @@ def a_keeper_that_is_killed_at_any_moment_leaves_nothing(place):
     nothing_left(place)
 
 
-@test
+@test(id="Z-30")
 def nothing_is_left_after_fifty_runs(place):
     cases = [("true",), ("false",), ("no-such-program",), ("sh", "-c", "kill -9 $$"), ("sh", "-c", "sleep 60 & mkdir -p d/e; chmod 0 d")]
     for i in range(50):
@@ -642,7 +642,7 @@ def nothing_is_left_of_files_that_are_hard_to_remove(place):
     nothing_left(place)
 
 
-@test
+@test(id="Z-31")
 def twenty_runs_at_once_do_not_disturb_each_other(place):
     def one(i):
         return place.sh(f"echo {i}; echo {i} >own; sleep 0.1; cat own; hostname; exit {i}")
@@ -760,9 +760,28 @@ def a_report_tells_signals_time_outs_and_failures(place):
 
 @test
 def a_report_that_cannot_be_written_is_one_error(place):
-    done = place.run("true", options=("--report", place.dir / "missing/report.json"))
-    one_error(done, "missing/report.json")
+    for where in (place.dir / "missing/report.json", place.dir):
+        done = place.run("touch", "made", options=("--report", where, "--workspace", "rw"))
+        one_error(done, str(where))
+        assert not (place.work / "made").exists(), "it is known before the command has run"
     nothing_left(place)
+
+
+@test
+def that_the_time_was_up_is_said(place):
+    done = place.run("sleep", "30", options=("--timeout", "200ms"))
+    equal((done.code, done.errors), (124, "cove: the time was up (--timeout), and everything was killed\n"), done)
+    equal(place.run("sleep", "30", options=("-q", "--timeout", "200ms")).errors, "")
+
+
+@test
+def who_is_root_in_the_tree_of_somebody_else_is_warned(place):
+    if IDENTITY != "root":
+        return
+    os.chown(place.work, 12345, 12345)
+    for options, warned in (((), True), (("--root",), False), (("--workspace", "ro"), False)):
+        done = place.run("true", options=options)
+        equal((done.code, "belongs to uid 12345" in done.errors), (0, warned), done)
 
 
 @test
@@ -788,46 +807,6 @@ def a_summary_is_given_when_asked_for_and_not_into_a_pipe(place):
 def a_summary_makes_what_came_from_inside_inert(place):
     done = place.run("sh", "-c", "exit 1", "\x1b]0;owned\x07", options=("--summary",))
     assert b"\x1b" not in done.err and b"\x07" not in done.err, done
-
-
-@test
-def explain_lists_a_path_of_the_host_that_is_absent_inside(place):
-    there = write(place.dir / "elsewhere/config", "secret")
-    done = place.run("cat", there, options=("--explain",))
-    assert done.code == 1, done
-    lines = [line for line in done.errors.splitlines() if str(there) in line and "--read" in line]
-    assert lines, done
-
-
-@test
-def explain_lists_a_system_call_that_was_refused(place):
-    script = "import ctypes; l = ctypes.CDLL(None, use_errno=True); print(l.mount(b'a', b'/tmp', b'tmpfs', 0, None), l.unshare(0x10000000))"
-    done = place.run("/usr/bin/python3", "-c", script, options=("--explain",))
-    equal((done.code, done.out), (0, b"-1 -1\n"))
-    assert "mount" in done.errors and "unshare" in done.errors, done
-
-
-@test
-def explain_says_that_nothing_was_refused(place):
-    done = place.run("true", options=("--explain",))
-    equal(done.code, 0)
-    assert done.errors.strip(), "it says so, and that it is slower"
-
-
-@test
-def explain_is_in_the_report(place):
-    there = write(place.dir / "elsewhere/config", "secret")
-    file = place.dir / "report.json"
-    place.run("cat", there, options=("--explain", "--report", file))
-    found = [f for f in json.loads(file.read_bytes())["findings"] if f["subject"] == str(there)]
-    assert found and "--read" in found[0]["grant"] and found[0]["count"] >= 1, file.read_text()
-
-
-@test
-def explain_does_not_change_what_a_command_sees(place):
-    script = "ls /nonexistent; cat /etc/shadow; mkdir -p a/b && touch a/b/c && ls a/b; echo $?"
-    plain, explained = place.sh(script), place.sh(script, options=("--explain",))
-    equal((plain.code, plain.out), (explained.code, explained.out))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import termios
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from support.harness import COVE, equal, main, test  # noqa: E402
+from support.harness import COVE, PATIENCE, equal, main, test  # noqa: E402
 from support.running import adopt_orphans, nothing_left, tool, wait_for, write  # noqa: E402
 
 
@@ -50,7 +50,7 @@ class Terminal:
 
     def expect(self, wanted, seconds=10):
         """Waits for bytes after what was expected before, and gives what came up to them."""
-        end = time.monotonic() + seconds
+        end = time.monotonic() + seconds * PATIENCE
         while wanted not in self.read():
             assert time.monotonic() < end, f"{wanted!r} did not come: {self.screen[-1500:]!r}"
             time.sleep(0.005)
@@ -58,7 +58,7 @@ class Terminal:
         return before
 
     def end(self, seconds=10):
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + seconds * PATIENCE
         while self.process.poll() is None:
             self.read()
             assert time.monotonic() < deadline, f"it did not end: {self.screen[-1500:]!r}"

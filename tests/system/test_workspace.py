@@ -1,7 +1,6 @@
 """The workspace and granted trees: what is visible, what can be changed, and that the host's own stay as they are."""
 import os
 import pathlib
-import pwd
 import subprocess
 import sys
 
@@ -13,17 +12,6 @@ GIT = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.com", "GIT_COMMITT
        "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
 INSIDE = tuple(word for name in ("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL")
                for word in ("-e", f"{name}={GIT[name]}"))
-
-
-def home_of(place):
-    """The home directory as cove finds it: the password database's, if it is this user's, else $HOME."""
-    try:
-        home = pwd.getpwuid(os.getuid()).pw_dir
-        if os.path.isdir(home) and os.stat(home).st_uid == os.getuid():
-            return pathlib.Path(home)
-    except KeyError:
-        pass
-    return place.home
 
 
 def git(place, *args, cwd=None):
@@ -194,7 +182,7 @@ def a_submodule_works_inside_its_superproject_and_changes_nothing_outside(place)
 def a_git_file_that_points_to_another_repository_shows_nothing_of_it(place):
     other = repository(place, place.dir / "other")
     git(place, "worktree", "add", "-q", place.dir / "real", cwd=other)
-    for target in (other / ".git", other / ".git/worktrees/real", "../other/.git", home_of(place), "/etc", "/proc/self/root", "/"):
+    for target in (other / ".git", other / ".git/worktrees/real", "../other/.git", place.home, "/etc", "/proc/self/root", "/"):
         write(place.work / ".git", f"gitdir: {target}\n")
         done = place.sh(f"ls {other} {other}/.git 2>/dev/null; git log --oneline 2>/dev/null; pwd")
         equal(done.text, f"{place.work}\n", str(target))
@@ -222,7 +210,7 @@ def a_forged_commondir_shows_nothing_of_the_repository_it_names(place):
 
 @test
 def the_whole_machine_a_home_and_what_is_above_it_are_refused(place):
-    home = home_of(place)
+    home = place.home
     for path in ("/", home, *[p for p in home.parents][:-1], "/home", "/etc", "/usr", "/tmp", "/proc", "/dev", "/sys", "/run", "/var"):
         if os.path.isdir(path):
             line = one_error(place.run("true", options=("-C", path)), "cannot be a workspace", "mkdir")
@@ -231,7 +219,7 @@ def the_whole_machine_a_home_and_what_is_above_it_are_refused(place):
 
 @test(identities=("user", "nested"))
 def a_directory_of_credentials_is_refused(place):
-    home = home_of(place)
+    home = place.home
     for name in (".ssh", ".aws", ".gnupg", ".config/gh", ".ssh/below"):
         (home / name).mkdir(parents=True, exist_ok=True)
         one_error(place.run("true", options=("-C", home / name)), "cannot be a workspace", "credentials")
@@ -247,7 +235,7 @@ def a_directory_that_looks_like_a_home_is_refused(place):
 
 @test(identities=("user", "nested"))
 def a_repository_of_dotfiles_in_the_home_is_not_taken_for_the_workspace(place):
-    home = repository(place, home_of(place))
+    home = repository(place, place.home)
     write(home / "secret", "s")
     (home / "project").mkdir()
     equal(place.sh("cat ../secret 2>/dev/null; ls ..; pwd", cwd=home / "project").text, f"project\n{home}/project\n")
@@ -488,7 +476,7 @@ def a_bad_volume_is_one_error_that_says_what_is_allowed(place):
 @test
 def sockets_pipes_devices_and_credentials_cannot_be_granted(place):
     os.mkfifo(place.dir / "pipe")
-    for path in (place.dir / "pipe", "/dev/null", "/proc/self/environ", "/", "/run", "/etc", home_of(place)):
+    for path in (place.dir / "pipe", "/dev/null", "/proc/self/environ", "/", "/run", "/etc", place.home):
         one_error(place.run("true", options=("--read", path)), "granted")
 
 

@@ -82,8 +82,8 @@ void for_each_pid(void (*each)(int pid))
 
 int main(int argc, char **argv)
 {
-    static const struct attack *const groups[] = { ns_attacks,  proc_attacks, fs_attacks,
-                                                   sys_attacks, ipc_attacks,  fd_attacks };
+    static const struct attack *const groups[] = { ns_attacks,  proc_attacks, fs_attacks, sys_attacks,
+                                                   ipc_attacks, fd_attacks,   res_attacks };
 
     for (size_t g = 0; argc > 1 && g < sizeof groups / sizeof *groups; g++)
         for (const struct attack *attack = groups[g]; attack->name; attack++)

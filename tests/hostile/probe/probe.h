@@ -35,4 +35,4 @@ struct attack {
 };
 
 extern const struct attack ns_attacks[], proc_attacks[], fs_attacks[], sys_attacks[], ipc_attacks[],
-    fd_attacks[];
+    fd_attacks[], res_attacks[];

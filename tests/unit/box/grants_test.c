@@ -330,6 +330,34 @@ static void a_target_in_a_read_only_tree_must_be_there(void **state)
     assert_contains(world->err.text, "read-only");
 }
 
+/* What is asked gives the same answer as what is done, and adds nothing. */
+static void what_could_be_granted_can_be_asked(void **state)
+{
+    static const struct {
+        const char *name;
+        int read, write;
+    } cases[] = {
+        { "home/d", 0, -1 },      /* the same once more; written it would be named twice */
+        { "home/d/there", 0, 0 }, /* in another grant */
+        { "home/.rustup", 0, 0 }, /* a tool root gives way */
+        { "home/e/absent", -1, -1 }, { "home", -1, -1 }, { "home/.ssh", -1, -1 }, { "home/.ssh/id_a", 0, 0 },
+    };
+    struct world *world = *state;
+
+    world_run(world, "mkdir -p home/d/there home/e home/.rustup home/.ssh && touch home/.ssh/id_a");
+    world->spec.tools = true;
+    strings_add(&world->spec.read, "~/d");
+    add(world);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        const char *path = world_path(world, cases[i].name);
+
+        assert_int_equal(grants_check(&world->host, &world->trees, path, TREE_RO, &world->err), cases[i].read);
+        assert_int_equal(grants_check(&world->host, &world->trees, path, TREE_COW, &world->err),
+                         cases[i].write);
+    }
+    assert_int_equal(world->trees.len, 2);
+}
+
 /* --- hiding ------------------------------------------------------------------------------------------ */
 
 static void patterns_hide_in_workspace_and_grants_but_not_in_tools(void **state)
@@ -383,6 +411,7 @@ int main(void)
         TEST(a_target_must_be_free_and_not_the_sandboxs_own),
         TEST(a_grant_takes_the_place_of_a_tool_root),
         TEST(a_target_in_a_read_only_tree_must_be_there),
+        TEST(what_could_be_granted_can_be_asked),
         TEST(patterns_hide_in_workspace_and_grants_but_not_in_tools),
         TEST(a_file_cannot_be_granted_and_hidden),
     };

@@ -129,7 +129,8 @@ static void another_user_gets_another_image(void **state)
     assert_string_not_equal(first, second);
 }
 
-/* The lock of this process is on one image only: the older one is free and goes. */
+/* The lock of this process is on one image only: the older one is free, and goes when it was not used for long.
+ */
 static void an_image_that_nobody_uses_is_removed(void **state)
 {
     struct world *world = *state;
@@ -142,11 +143,13 @@ static void an_image_that_nobody_uses_is_removed(void **state)
     assert_true(exists(first, "") && exists(second, "")); /* still held while the second was made */
     world_run(world, "test ! -e state/images/new-0123456789abcdef");
 
+    world_run(world, "touch -d '8 days ago' %s/../stamp", first);
     free(world->host.shell);
     world->host.shell = text_copy("/bin/fish");
     autofree char *third = root_of(world);
     assert_false(exists(first, ""));
-    assert_true(exists(third, ""));
+    assert_true(exists(second, "") && exists(third, ""));
+    world_run(world, "test $(ls -d state/images/for-* | wc -l) = 2");
 }
 
 static void many_at_once_make_one_whole_image(void **state)
@@ -176,10 +179,27 @@ static void a_damaged_stamp_or_link_is_made_anew(void **state)
     free(root_of(world));
     world_run(world, "for s in state/images/host-*/stamp; do head -c 100 $s >x; cat x >$s; done");
     free(root_of(world));
-    world_run(world, "rm state/images/host && ln -s ../../home state/images/host");
+    world_run(world, "cd state/images && l=$(ls -d for-*) && rm $l && ln -s ../../home $l");
     free(root_of(world));
-    world_run(world, "rm state/images/host && ln -s host-nowhere state/images/host");
+    world_run(world, "cd state/images && l=$(ls -d for-*) && rm $l && ln -s host-nowhere $l");
     free(root_of(world));
+}
+
+/* Reading what a sandbox made is done by programs with another home; neither start may cost the other one. */
+static void each_home_has_its_image_while_it_is_used(void **state)
+{
+    struct world *world = *state;
+    char *home = world->host.home, other[] = "/mnt/home";
+    autofree char *first = root_of(world), *second = NULL, *again = NULL;
+
+    world->host.home = other;
+    second = root_of(world);
+    world->host.home = home;
+    assert_string_not_equal(first, second);
+    world_run(world, "test $(ls -d state/images/host-* | wc -l) = 2");
+    again = root_of(world);
+    assert_string_equal(first, again);
+    assert_true(exists(second, "etc/passwd"));
 }
 
 static void an_image_directory_of_somebody_else_is_refused(void **state)
@@ -328,6 +348,7 @@ int main(void)
         TEST(another_user_gets_another_image),
         TEST(an_image_that_nobody_uses_is_removed),
         TEST(many_at_once_make_one_whole_image),
+        TEST(each_home_has_its_image_while_it_is_used),
         TEST(a_damaged_stamp_or_link_is_made_anew),
         TEST(an_image_directory_of_somebody_else_is_refused),
         TEST(only_listed_files_that_everybody_may_read_are_found),

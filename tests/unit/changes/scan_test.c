@@ -447,6 +447,77 @@ static void what_we_put_there_is_not_the_owners(void **state)
     expect_at(world, "d/f", 0, "C d/f BASE_CHANGED\n");
 }
 
+static void in_an_upper_of_hard_links_only_names_within_it_count(void **state)
+{
+    struct world *world = *state;
+
+    world->source.linked = true;
+    world_run(world, "mkdir layer && echo a > layer/one && echo b > layer/two && echo c > layer/three && "
+                     "echo c > base/three &&"
+                     "ln layer/one upper/one && ln layer/two upper/two && ln layer/two upper/again && ln "
+                     "layer/three upper/three &&"
+                     "ln upper/three upper/four");
+    world_expect(world, "A again HARDLINK\nA four HARDLINK\nA one\nA two HARDLINK\n");
+}
+
+/* Three layers, the first two as they are merged: what the oldest that is seen says counts. */
+static void what_was_a_copy_from_the_first_is_known_by_its_layers(void **state)
+{
+    struct world *world = *state;
+    struct strings line = STRINGS_NONE;
+
+    world->source.linked = true;
+    world->source.line = &line;
+    world->source.line_at = world->scratch->dir;
+    for (const char *const *name = (const char *const[]){ "l3", "l2", "l1", NULL }; *name; name++)
+        strings_add(&line, *name);
+    world_run(world, "mkdir -p l1/d l2/d l3/d && for f in copied made again; do echo 1 > l1/$f; done && "
+                     "echo 2 > l2/copied &&"
+                     "echo 2 > l2/made && echo 3 > l3/again && echo 1 > l1/d/in && echo 3 > l3/d/in && "
+                     "echo 1 > l1/d/over &&"
+                     "echo 2 > l2/d/over && mkdir upper/d && ln l2/copied l2/made l3/again upper && ln "
+                     "l3/d/in l2/d/over upper/d");
+    world_mark(world, "l1/copied", "origin", ""); /* a copy of the base; the copy of it, in l2, has no mark */
+    world_mark(world, "l2/made", "origin", "");   /* of a file that was made inside */
+    world_mark(world, "l1/again", "origin", "");
+    world_mark(world, "l1/d", "origin", "");
+    world_mark(world, "l1/d/in", "origin", "");
+    world_mark(world, "l1/d/over", "origin", "");
+    world_mark(world, "l2/d", "opaque", "y"); /* what it covers is not seen through it */
+    world_whiteout(world, "l2/again");
+    world_tick(world);
+    world_run(world, "touch base/x && rm base/x");
+    world_expect(world, "A again\nA copied BASE_CHANGED\nA d\nA d/in\nA d/over\nA made\n");
+    world_run(world, "setfattr -x user.overlay.opaque l2/d 2>/dev/null || python3 -c 'import os; "
+                     "os.removexattr(\"l2/d\", \"user.overlay.opaque\")'");
+    world_expect(world, "A again\nA copied BASE_CHANGED\nA d BASE_CHANGED\nA d/in BASE_CHANGED\nA d/over "
+                        "BASE_CHANGED\nA made\n");
+    strings_free(&line);
+}
+
+/* Both sides are whole trees, and of `layer` only the names count. */
+static void between_two_trees_only_what_was_touched_is_looked_at(void **state)
+{
+    struct world *world = *state;
+    autoclose int layer = -1;
+    int touched[1];
+
+    world_run(world,
+              "for s in base upper; do mkdir -p $s/d/e $s/o/p; echo $s > $s/d/e/f; echo $s > $s/not; echo "
+              "$s > $s/d/not; done &&"
+              "echo gone > base/gone && mkdir upper/fresh && echo x > upper/fresh/in && echo b > base/o/b && "
+              "echo u > upper/o/p/u &&"
+              "mkdir -p layer/d/e layer/fresh layer/o && touch layer/d/e/f layer/gone layer/nowhere");
+    world_mark(world, "layer/o", "opaque", "y");
+    layer = openat(world->scratch->dir, "layer", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    touched[0] = layer;
+    world->source.touched = touched;
+    world->source.touched_count = 1;
+    world_expect(world, "C d/e/f\nA fresh\nA fresh/in\nR gone\nR o/b\nA o/p/u\n");
+    world->source.touched_count = 0;
+    world_expect(world, "");
+}
+
 int main(void)
 {
 #define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, world_setup, world_teardown)
@@ -475,6 +546,9 @@ int main(void)
         IN_WORLD(one_path_can_be_asked_for),
         IN_WORLD(what_the_layer_lacks_is_only_removed_if_it_is_known_to_be),
         IN_WORLD(what_we_put_there_is_not_the_owners),
+        IN_WORLD(in_an_upper_of_hard_links_only_names_within_it_count),
+        IN_WORLD(what_was_a_copy_from_the_first_is_known_by_its_layers),
+        IN_WORLD(between_two_trees_only_what_was_touched_is_looked_at),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

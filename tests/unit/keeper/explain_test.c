@@ -10,8 +10,10 @@
 #include "spec/spec.h"
 #include "tests/support/unit.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -70,9 +72,23 @@ static void paths_are_normalised(void **state)
     }
 }
 
+static void a_path_lies_in_a_directory(void **state)
+{
+    static const struct {
+        const char *path, *above;
+    } cases[] = { { "/a/b", "/a" }, { "/a", "/" }, { "/", "/" }, { "/a/b/c", "/a/b" } };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        autofree char *above = look_above(cases[i].path);
+
+        assert_string_equal(above, cases[i].above);
+    }
+}
+
 static int install_filter(void)
 {
-    static const int numbers[] = { SYS_openat, SYS_socket, SYS_newfstatat, SYS_mkdirat };
+    static const int numbers[] = { SYS_openat, SYS_socket, SYS_newfstatat, SYS_mkdirat, SYS_connect };
     struct sock_filter code[2 + ARRAY_LEN(numbers) + 1] = { BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0) };
     size_t len = 1;
 
@@ -90,6 +106,26 @@ static int install_filter(void)
 static bool gives(long value, int number)
 {
     return value < 0 ? errno == number : number == 0;
+}
+
+static int connect_to(const char *address, unsigned short port)
+{
+    struct sockaddr_in in = { .sin_family = AF_INET,
+                              .sin_port = htons(port),
+                              .sin_addr.s_addr = inet_addr(address) };
+
+    return connect(-1, (const struct sockaddr *)&in, sizeof in);
+}
+
+/* Addresses that cannot be read, or are too long, or end too soon. */
+static bool connects_badly(void)
+{
+    struct sockaddr_storage in = { .ss_family = AF_INET };
+    const struct sockaddr *address = (const struct sockaddr *)&in;
+
+    return gives(connect(-1, (const struct sockaddr *)(uintptr_t)1, 16), EBADF) &&
+           gives(connect(-1, address, sizeof in), EBADF) && gives(connect(-1, address, 3), EBADF) &&
+           gives(connect(-1, address, (socklen_t)-1), EBADF) && gives(connect(-1, NULL, 16), EBADF);
 }
 
 /* What a command might do; the exit tells the first thing that went otherwise than it should. */
@@ -117,6 +153,11 @@ static int misbehave(const char *dir)
         return 7;
     if (!gives(openat(AT_FDCWD, "", O_RDONLY), ENOENT))
         return 8;
+    if (!gives(connect_to("198.51.100.1", 80), EBADF) || !gives(connect_to("198.51.100.1", 80), EBADF) ||
+        !gives(connect_to("127.0.0.1", 53), EBADF) || !gives(connect_to("127.0.0.1", 80), EBADF))
+        return 9;
+    if (!connects_badly())
+        return 10;
     return 0;
 }
 
@@ -145,7 +186,7 @@ static void touch(const char *dir, const char *name)
 static int supervise(struct explain *explain, const char *dir)
 {
     int sockets[2], fds[PROTOCOL_FDS_MAX], status;
-    struct loop loop = { 0 };
+    autoloop struct loop loop = { 0 };
     struct message message;
     struct error err;
     size_t count;
@@ -193,6 +234,7 @@ static void refusals_are_found_and_calls_go_on(void **state)
     assert_non_null(mkdtemp(dir));
     touch(dir, "secret");
     touch(dir, ".env");
+    spec.network = NETWORK_RULES;
     strings_add(&spec.hide, ".env");
     struct explain *explain = explain_new(&(struct explain_view){ .spec = &spec });
     int status = supervise(explain, dir);
@@ -200,10 +242,12 @@ static void refusals_are_found_and_calls_go_on(void **state)
     if (status != 77) {
         assert_int_equal(status, 0);
         explain_findings(explain, &findings);
-        assert_int_equal(findings.len, 4);
+        assert_int_equal(findings.len, 5);
         assert_finding(&findings, "read", "/secret", "absent", 3, "--read /tmp/");
         assert_finding(&findings, "write", "/new", "read-only", 1, "--write /tmp/");
         assert_finding(&findings, "read", "/.env", "hidden", 1, "files.hide");
+        assert_finding(&findings, "connect", "198.51.100.1 port 80", "an address that no rule names", 2,
+                       "--allow");
         assert_finding(&findings, "call", "socket(domain=0x26)", "no such family", 1, "not grantable");
     }
     findings_free(&findings);
@@ -223,7 +267,7 @@ static void something_that_is_no_listener_is_closed(void **state)
 {
     struct spec spec = { .image = (char[]){ "host" } };
     struct explain *explain = explain_new(&(struct explain_view){ .spec = &spec });
-    struct loop loop = { 0 };
+    autoloop struct loop loop = { 0 };
     struct error err;
     int fd = open("/dev/zero", O_RDONLY);
 
@@ -239,6 +283,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(paths_are_normalised),
+        cmocka_unit_test(a_path_lies_in_a_directory),
         cmocka_unit_test(refusals_are_found_and_calls_go_on),
         cmocka_unit_test(something_that_is_no_listener_is_closed),
     };

@@ -39,7 +39,7 @@ static int run(enum fake fake, const char *script, struct keeper_run with)
 {
     const char *const argv[] = { "/bin/sh", "-c", script, NULL };
     const char *const envp[] = { "PATH=/usr/bin:/bin", "TERM=xterm", NULL };
-    struct box box;
+    struct box box = BOX_NONE;
 
     with.argv = argv;
     with.envp = envp;
@@ -83,7 +83,7 @@ static void exit_codes_are_the_commands_own(void **state)
     assert_int_equal(run(FAKE_HONEST, "exit 0", plain()), 0);
     assert_int_equal(result.exit_code, 0);
     assert_int_equal(result.reason, RESULT_EXITED);
-    assert_true(result.peak_kib > 100);
+    assert_true(result.usage.peak_kib > 100);
     assert_int_equal(run(FAKE_HONEST, "exit 123", plain()), 0);
     assert_int_equal(result.exit_code, 123);
 }

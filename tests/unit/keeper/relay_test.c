@@ -104,7 +104,7 @@ static void run_relay(struct relay *relay, struct loop *loop)
 /* Sends MUCH through a relay out of the "sandbox" to `host`. */
 static struct relay relay_out_to(int host, const unsigned char *bytes, size_t len, int *out_status)
 {
-    struct loop loop = { 0 };
+    autoloop struct loop loop = { 0 };
     struct relay relay;
     int reader, writer;
 
@@ -219,7 +219,7 @@ static void out_to_nothing_is_refused(void **state)
 /* A writer that is slow, and one that stands still: the loop must sleep. */
 static void out_does_not_spin(void **state)
 {
-    struct loop loop = { 0 };
+    autoloop struct loop loop = { 0 };
     struct relay relay;
     struct error err;
     int reader, writer, host_reader, host_writer;
@@ -251,7 +251,7 @@ static void out_does_not_spin(void **state)
 
 static void relay_in_from(int host, const unsigned char *bytes, size_t len)
 {
-    struct loop loop = { 0 };
+    autoloop struct loop loop = { 0 };
     struct relay relay;
     int reader, writer;
 
@@ -317,7 +317,7 @@ static void in_gives_back_what_was_not_read(void **state)
 {
     autofree unsigned char *bytes = random_bytes(MUCH);
     autoclose int file = memfd_create("stdin", 0);
-    struct loop loop = { 0 };
+    autoloop struct loop loop = { 0 };
     struct relay relay;
     struct error err;
     unsigned char got[10];
@@ -340,7 +340,7 @@ static void in_gives_back_what_was_not_read(void **state)
 static void in_stops_when_nobody_reads(void **state)
 {
     int host_reader, host_writer, reader, writer;
-    struct loop loop = { 0 };
+    autoloop struct loop loop = { 0 };
     struct relay relay;
 
     (void)state;
@@ -367,7 +367,7 @@ static void a_change_is_applied_to_all(void **state)
 {
     autofree unsigned char *bytes = random_bytes(100000);
     autofree unsigned char *twice = malloc(200000);
-    struct loop loop = { 0 };
+    autoloop struct loop loop = { 0 };
     struct relay relay;
     int reader, writer, host_reader, host_writer;
 

@@ -21,7 +21,9 @@ static const char *const argv[] = { "make", "te\033st", NULL };
 static struct finding finding = { "read", (char[]){ "/a\n" }, (char[]){ "absent" }, (char[]){ "--read /a" },
                                   2 };
 static const struct findings findings = { &finding, 1, 1, 0 };
-static const struct result ended = { .exit_code = 3, .wall_us = 1234567, .user_us = 900000, .peak_kib = 2048 };
+static const struct result ended = { .exit_code = 3,
+                                     .wall_us = 1234567,
+                                     .usage = { .user_us = 900000, .peak_kib = 2048 } };
 
 static struct report sample(void)
 {
@@ -48,9 +50,13 @@ static void json_has_it_all_in_a_fixed_order(void **state)
         "null,"
         "\"user\":null,\"started\":\"2023-11-14T22:13:20.005Z\",\"ended\":\"2023-11-14T22:13:21.000Z\","
         "\"exit_code\":3,\"reason\":\"exited\",\"signal\":0,\"timed_out\":false,\"core\":false,\"error\":null,"
-        "\"usage\":{\"wall_us\":1234567,\"user_us\":900000,\"system_us\":0,\"peak_kib\":2048},"
+        "\"usage\":{\"wall_us\":1234567,\"user_us\":900000,\"system_us\":0,\"cpu_from\":null,"
+        "\"peak_kib\":2048,\"memory_from\":null,\"written_bytes\":0,\"processes\":null,\"processes_from\":null}"
+        ","
+        "\"limit\":null,\"limits\":{},"
         "\"changes\":\"were discarded "
-        "(--rm)\",\"set_aside\":[],\"not_set_aside\":[],\"kept\":false,\"next\":[],\"enforced\":[],"
+        "(--rm)\",\"set_aside\":[],\"not_set_aside\":[],\"kept\":false,\"next\":[],\"enforced\":[],\"network\":"
+        "{\"lacking\":null,\"requests\":[],\"requests_left_out\":0},"
         "\"findings\":[{\"how\":\"read\","
         "\"subject\":\"/"
         "a\\n\","
@@ -98,11 +104,11 @@ static void the_summary_is_short_and_inert(void **state)
 
     (void)state;
     report_summary(&report, false, &text);
-    assert_string_equal(text_string(&text), "cove: make te\\x1bst\n"
+    assert_string_equal(text_string(&text), "cove: make 'te\\x1bst'\n"
                                             "  exit 3 after 1.23 s (CPU 900.0 ms, peak 2048 KiB)\n"
                                             "  changes were discarded (--rm)\n"
                                             "  asked for and not given:\n"
-                                            "    read  /a\\x0a: absent (2 x); --read /a\n");
+                                            "    read    /a\\x0a: absent (2 x); --read /a\n");
 }
 
 static void a_kept_sandbox_is_told_with_the_next_commands(void **state)

@@ -73,7 +73,7 @@ static int receive(struct message *message, int *fds, size_t *count)
 static void a_message_arrives_as_it_was_sent(void **state)
 {
     struct message sent = { .kind = MESSAGE_EXITED, .pid = 42, .status = 7, .peak_kib = 99 }, got;
-    int fds[PROTOCOL_FDS_MAX], pair[PROTOCOL_FDS_MAX] = { 0, 1, 2, ours };
+    int fds[PROTOCOL_FDS_MAX], pair[PROTOCOL_FDS_MAX] = { 0, 1, 2, ours, ours, ours };
     size_t count;
 
     (void)state;
@@ -128,7 +128,7 @@ static void excess_descriptors_are_refused_and_closed(void **state)
     }
     send_raw(&message, sizeof message, 253, 1);
     assert_int_equal(receive(&message, fds, &count), -1);
-    send_raw(&message, sizeof message, 3, 2);
+    send_raw(&message, sizeof message, PROTOCOL_FDS_MAX / 2 + 1, 2);
     assert_int_equal(receive(&message, fds, &count), -1);
     assert_int_equal(open_descriptors(), before);
 }

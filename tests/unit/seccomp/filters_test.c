@@ -81,7 +81,7 @@ static void check_plain(const struct arch_filters *of, unsigned kind, const stru
         complain("not as expected", kind, data, is);
 }
 
-/* A notification stands for a refusal or for a path; everything else is as in the plain filter. */
+/* A notification stands for a refusal, a path or an address; everything else is as in the plain filter. */
 static void check_explained(const struct arch_filters *of, unsigned kind, const struct seccomp_data *data)
 {
     uint32_t is = run(of, kind | FILTER_EXPLAIN, data), plain = run(of, kind, data);

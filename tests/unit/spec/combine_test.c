@@ -22,12 +22,26 @@ static const struct sample {
     [FIELD_SECCOMP] = { "default", "strict", "default", "strict" },
     [FIELD_WORKSPACE] = { "rw", "ro", "rw", "ro" },
     [FIELD_TIMEOUT] = { "2h", "10m", "2h", "10m" },
+    [FIELD_MEMORY] = { "4G", "{ max: 1G, hard: true }", "4G", "1G, hard" },
+    [FIELD_CPUS] = { "2", "1.5", "2", "1.5" },
+    [FIELD_PROCESSES] = { "4000", "{ max: 100, hard: false }", "4000", "100" },
+    [FIELD_OPEN_FILES] = { "1024", "64", "1024", "64" },
+    [FIELD_FILE_SIZE] = { "1025M", "8K", "1025M", "8K" },
+    [FIELD_DISK] = { "10G", "5G", "10G", "5G" },
+    [FIELD_INODES] = { "100000", "99999", "100000", "99999" },
+    [FIELD_OUTPUT] = { "1G", "1", "1G", "1" },
+    [FIELD_ENFORCE] = { "best", "hard", "best", "hard" },
     [FIELD_READ] = { "[/none/such]", "[/none/such/a, /none/such/b]", "[/none/such]",
                      "[/none/such/a, /none/such/b]" },
     [FIELD_WRITE] = { "[/none/such]", "[/none/such/a]", "[/none/such]", "[/none/such/a]" },
     [FIELD_HIDE] = { "[.env]", "[\"*.pem\", .env]", "[.env]", "[*.pem, .env]" },
     [FIELD_VOLUMES] = { "[\"/none/such:/x:cow\"]", "[\"/none/such/a:/x/a:ro\"]", "[/none/such:/x:cow]",
                         "[/none/such/a:/x/a:ro]" },
+    [FIELD_NETWORK] = { "open", "none", "open", "none" },
+    [FIELD_RULES] = { "[\"*.example.com\"]", "[{host: a.example.com, port: 443}]", "[*.example.com]",
+                      "[a.example.com:443]" },
+    [FIELD_REGISTRIES] = { "[npm, pip]", "[pip]", "[npm, pip]", "[pip]" },
+    [FIELD_REGISTRIES_FROM] = { "user", "system", "user", "system" },
     [FIELD_TOOLS] = { "true", "false", "true", "false" },
     [FIELD_CACHES] = { "true", "false", "true", "false" },
 };
@@ -125,7 +139,8 @@ static void the_same_value_everywhere_is_that_value(void **state)
  * ceiling, the repository's can only take away. */
 static void a_ceiling_grants_nothing(void **state)
 {
-    static const enum field_id grants[] = { FIELD_READ, FIELD_WRITE, FIELD_VOLUMES };
+    static const enum field_id grants[] = { FIELD_READ, FIELD_WRITE, FIELD_VOLUMES, FIELD_RULES,
+                                            FIELD_REGISTRIES };
 
     for (size_t i = 0; i < ARRAY_LEN(grants); i++) {
         const struct field *field = &fields[grants[i]];
@@ -170,6 +185,10 @@ static void flags_above_the_ceiling_are_refused(void **state)
     } cases[] = {
         { "limits: {timeout: 1h}", "--timeout", "2h" },
         { "limits: {timeout: 1h}", "--timeout", "none" },
+        { "limits: {memory: 1G}", "--memory", "1025M" },
+        { "limits: {cpus: 1.5}", "--cpus", "none" },
+        { "limits: {processes: 100}", "--processes", "101" },
+        { "limits: {enforce: hard}", "--enforce", "best" },
         { "seccomp: strict", "--seccomp", "default" },
         { "workspace: live", "--workspace", "rw" },
         { "workspace: cow", "--workspace", "rw" },
@@ -189,6 +208,21 @@ static void flags_above_the_ceiling_are_refused(void **state)
         { "files: {read: []}", "--read", "/none/a" },
         { "files: {write: []}", "--write", "/none/a" },
         { "volumes: []", "--volume", "/none/a:/x:ro" },
+        { "network: {mode: none}", "--network", "open" },
+        { "network: {mode: rules}", "--network", "open" },
+        { "network: {rules: []}", "--allow", "a.test" },
+        { "network: {rules: []}", "--network", "open" },
+        { "network: {rules: []}", "--registry", "npm" },
+        { "network: {rules: [\"*.a.test\"]}", "--allow", "a.test" },
+        { "network: {rules: [a.test]}", "--allow", "b.test" },
+        { "network: {rules: [a.test]}", "--allow", "*.a.test" },
+        { "network: {rules: [a.test]}", "--allow", "a.test:22" },
+        { "network: {rules: [\"a.test:443\"]}", "--allow", "a.test" },
+        { "network: {rules: [\"*\"]}", "--allow", "10.0.0.5:80" },
+        { "network: {mode: open}", "--allow", "10.0.0.5:80" },
+        { "network: {mode: open, rules: [{host: b.test, action: deny}]}", "--allow", "b.test" },
+        { "network: {rules: [\"*\", {host: b.test, action: deny}]}", "--allow", "b.test:443" },
+        { "network: {registries: [pip]}", "--registry", "npm" },
         { "volumes: [\"/none/a:/x:ro\"]", "--volume", "/none/a:/y:cow" },
         /* One list is a ceiling for the others where they come to the same. */
         { "files: {read: [/none/a]}", "--write", "/none/b" },
@@ -219,6 +253,7 @@ static void flags_below_the_ceiling_hold(void **state)
         const char *want;
     } cases[] = {
         { "limits: {timeout: 1h}", "--timeout", "59m", FIELD_TIMEOUT, "59m" },
+        { "limits: {memory: {max: 4G, hard: true}}", "--memory", "2G", FIELD_MEMORY, "2G, hard" },
         { "limits: {timeout: none}", "--timeout", "59m", FIELD_TIMEOUT, "59m" },
         { "seccomp: default", "--seccomp", "strict", FIELD_SECCOMP, "strict" },
         { "workspace: rw", "--workspace", "rw", FIELD_WORKSPACE, "rw" },
@@ -236,6 +271,23 @@ static void flags_below_the_ceiling_hold(void **state)
         { "volumes: [\"/none/a:/x\"]", "--volume", "/none/a/b:/y", FIELD_VOLUMES, "[/none/a/b:/y:cow]" },
         { "files: {hide: [a]}", "--hide", "b", FIELD_HIDE, "[a, b]" },
         { "{}", "--no-tools", NULL, FIELD_TOOLS, "false" },
+        { "network: {mode: open}", "--network", "open", FIELD_NETWORK, "open" },
+        { "network: {mode: open, rules: [{host: b.test, action: deny}]}", "--network", "open", FIELD_NETWORK,
+          "open" },
+        { "network: {mode: open, rules: [{host: b.test, action: deny}]}", "--allow", "a.test:22", FIELD_RULES,
+          "[a.test:22, deny b.test]" },
+        { "network: {rules: [\"*.a.test\", {host: b.a.test, action: deny}]}", "--allow", "*.a.test",
+          FIELD_RULES, "[*.a.test, deny b.a.test]" },
+        { "network: {rules: [\"*.a.test\"]}", "--allow", "b.a.test:443", FIELD_RULES, "[b.a.test:443]" },
+        { "network: {rules: [\"*\"]}", "--allow", "a.test", FIELD_RULES, "[a.test]" },
+        { "network: {rules: [\"10.0.0.5:80\"]}", "--allow", "10.0.0.5:80", FIELD_RULES, "[10.0.0.5:80]" },
+        { "network: {rules: [{host: db.test, port: 5432, address: 10.0.0.5}]}", "--allow", "db.test:5432",
+          FIELD_RULES, "[db.test:5432 at 10.0.0.5]" },
+        { "network: {registries: [pip]}", "--registry", "pip", FIELD_REGISTRIES, "[pip]" },
+        { "network: {rules: [a.test], registries: [pip]}", "--registry", "pip", FIELD_REGISTRIES_FROM,
+          "system" },
+        { "network: {rules: [a.test], registries-from: user}", "--allow", "a.test", FIELD_REGISTRIES_FROM,
+          "user" },
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++)

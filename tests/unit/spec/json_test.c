@@ -19,12 +19,18 @@ static void read_back(const struct spec *spec, struct spec *again)
 
 static void the_canonical_form_is_fixed(void **state)
 {
-    static const char want[] = "{\"caches\":true,\"command\":[],\"directory\":\".\",\"env\":{},\"files\":{"
-                               "\"hide\":[],\"read\":[],\"write\":[]},"
-                               "\"hostname\":\"cove\",\"image\":\"host\",\"limits\":{\"timeout\":\"none\"},"
-                               "\"remove\":false,\"root\":true,"
-                               "\"seccomp\":\"default\",\"tools\":true,\"tty\":\"auto\",\"user\":null,"
-                               "\"volumes\":[],\"workdir\":null,\"workspace\":\"cow\"}";
+    static const char want[] =
+        "{\"caches\":true,\"checkpoints\":{\"keep\":\"200\",\"live_bytes\":\"64M\",\"live_files\":\"5000\","
+        "\"space\":\"2G\"},\"command\":[],\"directory\":\".\",\"env\":{},\"files\":{"
+        "\"hide\":[],\"read\":[],\"write\":[]},"
+        "\"hostname\":\"cove\",\"image\":\"host\",\"limits\":{\"cpus\":\"none\","
+        "\"disk\":\"none\",\"enforce\":\"best\",\"file-size\":\"none\",\"inodes\":\"none\","
+        "\"memory\":\"none\",\"open-files\":\"none\",\"output\":\"none\","
+        "\"processes\":\"4096\",\"timeout\":\"none\"},"
+        "\"network\":{\"mode\":\"rules\",\"registries\":[],\"registries-from\":\"user\",\"rules\":[]},"
+        "\"remove\":false,\"root\":true,"
+        "\"seccomp\":\"default\",\"services\":[],\"tools\":true,\"tty\":\"auto\",\"user\":null,"
+        "\"volumes\":[],\"workdir\":null,\"workspace\":\"cow\"}";
     autotext struct text json = TEXT_NONE;
     struct outcome outcome;
     char hash[65];
@@ -33,15 +39,34 @@ static void the_canonical_form_is_fixed(void **state)
     spec_json(&outcome.spec, &json);
     assert_string_equal(text_string(&json), want);
     spec_hash(&outcome.spec, hash);
-    assert_string_equal(hash, "a1157acf1d9faf9f9a413690d8871353966835b6e476b7daf45709aaa16b999c");
+    assert_string_equal(hash, "39310fb2593ab82353110b2e497f5bd90db55fd79a34353b133cf148c442dc88");
     outcome_free(&outcome);
 }
 
 static const struct layers everything = {
     .owner = "tools: false\ncaches: false\nroot: true\n",
-    .flags = { "--user", "0:7", "--seccomp=strict", "-v/a\xff:/b:ro", "-t", "--rm", "--timeout=1h1ms",
-               "-eA=\xfe\xfd", "-eB=\"\\\n", "--read=/r\x7f", "--write=/w", "--hide=*.pem", "-C/dir", "-winner",
-               "--image=/img", "--workspace=copy" },
+    .flags = { "--user",
+               "0:7",
+               "--seccomp=strict",
+               "-v/a\xff:/b:ro",
+               "-t",
+               "--rm",
+               "--timeout=1h1ms",
+               "-eA=\xfe\xfd",
+               "-eB=\"\\\n",
+               "--read=/r\x7f",
+               "--write=/w",
+               "--hide=*.pem",
+               "-C/dir",
+               "-winner",
+               "--image=/img",
+               "--workspace=copy",
+               "--network=open",
+               "--allow=*.a.test",
+               "--allow=10.0.0.1:22",
+               "--registry=npm",
+               "--service=a\xff -b",
+               "--service=/x/a" },
 };
 
 static void a_spec_read_back_from_its_json_has_the_same_hash(void **state)
@@ -65,6 +90,8 @@ static void a_spec_read_back_from_its_json_has_the_same_hash(void **state)
     assert_string_equal(again.env.items[0], "A=\xfe\xfd");
     assert_int_equal(again.timeout_ms, 3600001);
     assert_string_equal(again.user, "0:7");
+    assert_string_equal(again.services.items[0].run, "a\xff -b");
+    assert_string_equal(again.services.items[1].name, "a-2");
     outcome_free(&outcome);
 }
 

@@ -58,6 +58,18 @@ static void a_mistake_is_reported_with_file_line_key_value_and_what_is_allowed(v
         { "limits: {timeout: 99999h}\n", ":1:", "limits.timeout", "'99999h'", "366d" },
         { "limits: {timeout: -1}\n", ":1:", "limits.timeout", "'-1'", "30m" },
         { "limits: {timeout: 1.5}\n", ":1:", "limits.timeout", "'1.5'", "30m" },
+        { "limits: {memory: 4X}\n", ":1:", "limits.memory", "'4X'", "4G" },
+        { "limits: {memory: 4k}\n", ":1:", "limits.memory", "'4k'", "4G" },
+        { "limits: {memory: 0}\n", ":1:", "limits.memory", "'0'", "more than nothing" },
+        { "limits: {memory: 1M}\n", ":1:", "limits.memory", "'1M'", "from 8M to 1P" },
+        { "limits: {memory: 99999999999P}\n", ":1:", "limits.memory", "'99999999999P'", "4G" },
+        { "limits: {memory: {max: 4G, soft: true}}\n", ":1:", "limits.memory", "a mapping", "no other" },
+        { "limits: {memory: {hard: true}}\n", ":1:", "limits.memory", "a mapping", "key max" },
+        { "limits: {cpus: 1.2345}\n", ":1:", "limits.cpus", "'1.2345'", "1.5" },
+        { "limits: {cpus: 1.}\n", ":1:", "limits.cpus", "'1.'", "1.5" },
+        { "limits: {cpus: .5}\n", ":1:", "limits.cpus", "'.5'", "1.5" },
+        { "limits: {processes: 1.5}\n", ":1:", "limits.processes", "'1.5'", "whole" },
+        { "limits: {processes: 2K}\n", ":1:", "limits.processes", "'2K'", "whole" },
         { "limits: {timeout: [1]}\n", ":1:", "limits.timeout", "a list", "text" },
         { "limits: {timeout: }\n", ":1:", "limits.timeout", "nothing", "text" },
         { "limits: 5\n", ":1:", "limits", "'5'", "mapping" },
@@ -260,6 +272,50 @@ static void a_volume_may_have_any_character(void **state)
     outcome_free(&outcome);
     assert_contains(
         failure(*state, &(struct layers){ .flags = { "-v", "/a:/x", "-v", "/b:/x/" } }, ERROR_INVALID), "'/x'");
+}
+
+static void services_have_names_and_bounds(void **state)
+{
+    static const struct {
+        const char *yaml, *about;
+    } wrong[] = {
+        { "services: db\n", "list" },
+        { "services: [[a]]\n", "mapping" },
+        { "services: [{ready: x}]\n", "run" },
+        { "services: [{run: x, wait: y}]\n", "within" },
+        { "services: [{run: \"\"}]\n", "empty" },
+        { "services: [{run: x, name: Big}]\n", "small letters" },
+        { "services: [{run: x, within: 2h}]\n", "1h" },
+        { "services: [{run: x, within: soon}]\n", "duration" },
+    };
+    struct outcome outcome;
+
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
+        assert_contains(failure(*state, &(struct layers){ .owner = wrong[i].yaml }, ERROR_INVALID),
+                        wrong[i].about);
+    assert_contains(failure(*state, &(struct layers){ .admin = "services: [a]\n" }, ERROR_INVALID), "services");
+    assert_contains(
+        failure(*state, &(struct layers){ .repository = "policy: {services: [a]}\n" }, ERROR_INVALID),
+        "services");
+    layers_read(
+        *state,
+        &(struct layers){ .owner = "services:\n- {name: db, run: old}\n- (cd /)\n"
+                                   "- {name: db, run: postgres, ready: pg_isready, within: 5s}\n",
+                          .flags = { "--service", "/usr/bin/Python3.11 -m x", "--service", "python311 y" } },
+        &outcome);
+    assert_int_equal(outcome.result, 0);
+
+    const struct services *services = &outcome.spec.services;
+
+    assert_int_equal(services->len, 4);
+    assert_string_equal(services->items[0].name, "service");
+    assert_string_equal(services->items[1].ready, "pg_isready");
+    assert_int_equal(services->items[1].within_ms, 5000);
+    assert_string_equal(services->items[2].name, "python311");
+    assert_string_equal(services->items[3].name, "python311-2");
+    assert_int_equal(services->items[3].within_ms, SERVICE_WITHIN_MS);
+    assert_int_equal(services_find(services, "db"), 1);
+    outcome_free(&outcome);
 }
 
 static void a_repository_cannot_take_root_from_one_who_asked_for_it_in_silence(void **state)
@@ -506,6 +562,7 @@ int main(void)
         ON_SCRATCH(flags_win_over_files_and_lists_add_up),
         ON_SCRATCH(an_env_file_is_read_line_by_line),
         ON_SCRATCH(a_volume_may_have_any_character),
+        ON_SCRATCH(services_have_names_and_bounds),
         ON_SCRATCH(a_repository_cannot_take_root_from_one_who_asked_for_it_in_silence),
         ON_SCRATCH(who_said_what_is_on_record),
         ON_SCRATCH(files_that_others_can_write_are_refused),

@@ -20,7 +20,7 @@ static void parse_flags(const struct layers *layers, const char *policy, struct 
                         struct error *err)
 {
     static char name[] = "run", policy_flag[] = "--policy";
-    char *argv[24] = { name };
+    char *argv[32] = { name };
     int argc = 1;
 
     if (policy) {

@@ -6,7 +6,7 @@
 /* One start with all its layers, each given as text: NULL is a layer that does not exist. */
 struct layers {
     const char *admin, *owner, *policy, *repository;
-    const char *flags[20]; /* "--timeout", "5m", ... ; a NULL ends them */
+    const char *flags[24]; /* "--timeout", "5m", ... ; a NULL ends them */
 };
 
 struct outcome {

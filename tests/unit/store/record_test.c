@@ -17,12 +17,16 @@
 static const char whole[] =
     "{\"applied\":null,\"argv\":[\"make\",\"te\\u001bst\",{\"=hex\":\"ff\"}],\"base\":1879048192,"
     "\"created\":\"2026-01-31T12:00:00.000Z\",\"cwd\":\"/w/d\",\"ended\":null,\"exit_code\":3,\"format\":2,"
-    "\"gids\":[\"0 1879048192 65536\"],\"helpers\":false,\"id\":\"" ID "\",\"image\":\"host\",\"keeper\":42,"
+    "\"gids\":[\"0 1879048192 65536\"],\"helpers\":false,\"id\":\"" ID
+    "\",\"idle_ms\":0,\"image\":\"host\",\"keeper\":42,"
     "\"keeper_started\":12345,\"labels\":{\"a\":\"1\",\"b\":\"\"},"
     "\"layers\":[{\"device\":\"65024\",\"hide\":[\".env\"],\"inode\":\"18446744073709551615\",\"layer\":1,"
     "\"source\":\"/w\",\"target\":\"/"
-    "w\",\"why\":\"workspace\"}],\"mode\":\"cow\",\"name\":\"n\",\"reason\":\"exited\","
-    "\"settled\":[\"f\"],\"shifted\":true,\"spec_hash\":\"00\",\"state\":\"stopped\",\"uids\":[\"0 1879048192 "
+    "w\",\"why\":\"workspace\"}],\"mode\":\"cow\",\"name\":\"n\",\"no_checkpoints\":false,\"paused\":false,"
+    "\"reason\":\"exited\",\"services\":{},"
+    "\"settled\":[\"f\"],\"shifted\":true,\"since\":null,\"spec_hash\":\"00\",\"state\":\"stopped\",\"stays\":"
+    "false,\"then\":"
+    "null,\"ttl_ms\":0,\"uids\":[\"0 1879048192 "
     "65536\"],"
     "\"workspace\":\"/w\",\"workspace_device\":\"65024\",\"workspace_inode\":\"7\"}\n";
 

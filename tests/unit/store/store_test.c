@@ -64,9 +64,14 @@ static void a_tidy_directory_has_its_layers_and_its_record(void **state)
     unit_scratch_file(scratch, "record.json", "{}");
     unit_scratch_file(scratch, "record.json.new", "{");
     unit_scratch_file(scratch, "u1/file", "x");
+    unit_scratch_dir(scratch, "output", 0700);
+    unit_scratch_file(scratch, "output/1.0", "x");
+    unit_scratch_file(scratch, "trace.jsonl", "x");
+    unit_scratch_file(scratch, "trace.json", "x");
     store_tidy(scratch->dir);
     assert_true(there(scratch, "u0") && there(scratch, "u1/file") && there(scratch, "u12"));
-    assert_true(there(scratch, "record.json"));
+    assert_true(there(scratch, "record.json") && there(scratch, "trace.jsonl") && there(scratch, "output/1.0"));
+    assert_false(there(scratch, "trace.json"));
     assert_false(there(scratch, "w0") || there(scratch, "m3") || there(scratch, "ux"));
     assert_false(there(scratch, "record.json.new"));
 }

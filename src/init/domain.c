@@ -1,16 +1,16 @@
 /* The second wall: Landlock rules say again, by file hierarchy, what the mounts say already.  A
  * mistake in one does not open the other. */
 
-#include "box/execute.h"
+#include "init/domain.h"
 
 #include "base/error.h"
 #include "base/own.h"
-#include "sys/sys.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/landlock.h>
-#include <sys/stat.h>
+#include <stdint.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* Newer than the headers that we build with. */
@@ -29,7 +29,7 @@ struct ruleset {
 static const uint64_t reading =
     LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
 
-/* What can be said about a single file. */
+/* What can be said about a single file; the kernel refuses the rest there. */
 static const uint64_t of_files = LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_WRITE_FILE |
                                  LANDLOCK_ACCESS_FS_READ_FILE | ACCESS_TRUNCATE | ACCESS_IOCTL_DEV;
 
@@ -50,38 +50,42 @@ static uint64_t handled(int abi)
     return all;
 }
 
+static int add_rule(int ruleset, int path, uint64_t access)
+{
+    struct landlock_path_beneath_attr rule = { .allowed_access = access, .parent_fd = path };
+
+    return (int)syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
+}
+
 static int allow(int ruleset, const char *path, uint64_t access, struct error *err)
 {
     autoclose int fd = open(path, O_PATH | O_CLOEXEC);
 
-    struct stat status;
-
     if (fd < 0 && errno == ENOENT)
         return 0; /* an image need not have every directory */
-    if (fd >= 0 && fstat(fd, &status) == 0 && !S_ISDIR(status.st_mode))
-        access &= of_files;
-    if (fd < 0 || sys_landlock_path(ruleset, fd, access) < 0)
+    if (fd >= 0 && add_rule(ruleset, fd, access) == 0)
+        return 0;
+    if (fd < 0 || errno != EINVAL || add_rule(ruleset, fd, access & of_files) < 0)
         return error_sys(err, "add a Landlock rule for %s", path);
     return 0;
 }
 
-int landlock_build(const struct plan *plan, int *out, struct error *err)
+int domain_build(int abi, char *const *writable, size_t count, struct error *err)
 {
-    uint64_t all = handled(plan->landlock_abi);
+    uint64_t all = handled(abi);
     struct ruleset attributes = {
         .files = all,
-        .scoped = plan->landlock_abi >= 6 ? SCOPE_ABSTRACT_SOCKET | SCOPE_SIGNAL : 0,
+        .scoped = abi >= 6 ? SCOPE_ABSTRACT_SOCKET | SCOPE_SIGNAL : 0,
     };
-    size_t size = plan->landlock_abi >= 6 ? sizeof attributes : plan->landlock_abi >= 4 ? 16 : 8;
-    autoclose int ruleset = sys_landlock_create(&attributes, size);
+    size_t size = abi >= 6 ? sizeof attributes : abi >= 4 ? 16 : 8;
+    autoclose int ruleset = (int)syscall(SYS_landlock_create_ruleset, &attributes, size, 0);
 
     if (ruleset < 0)
         return error_sys(err, "make a Landlock ruleset");
     if (allow(ruleset, "/", reading, err) < 0)
         return -1;
-    for (size_t i = 0; i < plan->writable.len; i++)
-        if (allow(ruleset, plan->writable.items[i], all & ~never, err) < 0)
+    for (size_t i = 0; i < count; i++)
+        if (allow(ruleset, writable[i], all & ~never, err) < 0)
             return -1;
-    *out = steal_fd(&ruleset);
-    return 0;
+    return steal_fd(&ruleset);
 }

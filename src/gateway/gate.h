@@ -1,0 +1,58 @@
+#pragma once
+
+/* What all parts of a gateway share. */
+
+#include "gateway/events.h"
+#include "gateway/gateway.h"
+#include "gateway/pool.h"
+#include "gateway/resolver.h"
+#include "gateway/rules.h"
+
+#include <string.h>
+
+struct connection;
+
+struct gate {
+    int loop;
+    struct rules *rules;
+    struct event_source channel;
+    struct event_source sockets[NETWORK_SOCKETS];
+    struct pool pool;
+    struct resolver resolver;
+    struct connection *connections, *buried; /* open ones; and those of this turn that are not */
+    size_t connections_len, connections_max;
+    uint64_t tags;
+    bool full; /* nobody more is let in */
+#ifdef COVE_UNSAFE
+    const char *without;
+#endif
+};
+
+/* questions.c: what name servers are asked. */
+void questions_ready(struct event_source *source, uint32_t events);
+
+/* The answer to one message; 0: none.  `out` has room for DNS_UDP_MAX. */
+size_t question_answer(struct gate *gate, const unsigned char *bytes, size_t len, unsigned char *out);
+
+/* connection.c */
+void connections_ready(struct event_source *source, uint32_t events);
+void connections_noted(struct gate *gate, uint64_t tag);
+void connections_tend(struct gate *gate, uint64_t now);
+void connections_bury(struct gate *gate);
+
+/* There is one gate in a process. */
+extern struct gate the_gate;
+
+/* Whether a guard is to be left out: never, but in test builds. */
+static inline bool gate_leaves_out(const char *guard)
+{
+#ifdef COVE_UNSAFE
+    return the_gate.without && strstr(the_gate.without, guard);
+#else
+    (void)guard;
+    return false;
+#endif
+}
+
+/* confine.c: no right is left, no file can be opened; only so many descriptors.  -1 and errno on failure. */
+int gateway_confine(size_t *descriptors);

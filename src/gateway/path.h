@@ -1,0 +1,17 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct text;
+
+/* The path of a request as rules compare it: without its query, and with characters that need no escape
+ * unescaped.  False for what two servers could read differently (`..`, `//`, an escaped slash, dot or percent
+ * sign, `;`, a backslash, bytes that are no ASCII): no rule with paths has an opinion on that. */
+bool path_plain(const char *raw, struct text *out);
+
+/* As file names: `*` within one part, `**` for any number of parts. */
+bool path_matches(const char *pattern, const char *plain);
+
+/* Whether it can be used as a pattern: begins with a slash and is plain itself. */
+bool path_is_pattern(const char *pattern);

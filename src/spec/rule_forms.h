@@ -1,0 +1,29 @@
+#pragma once
+
+/* The written forms of a rule: HOST[:PORT], and a mapping of keys. */
+
+#include "spec/network.h"
+
+struct form_context;
+struct node;
+struct text;
+
+/* HOST[:PORT], which allows, with an address unless it is NULL.  False: `why` says what is allowed. */
+bool rule_read_target(const struct form_context *context, const char *in, const char *address, struct rule *out,
+                      struct text *why);
+
+/* The same without an address. */
+bool rule_read_text(const struct form_context *context, const char *in, struct rule *out, struct text *why);
+
+/* An item of network.rules: that, or { host, port, action, address }.  False: *culprit is the value that is not
+ * allowed.  Keys and actions that a later version acts on are refused, not ignored. */
+bool rule_read_node(const struct form_context *context, const struct node *node, struct rule *out,
+                    struct text *why, const struct node **culprit);
+
+void rule_write(const struct rule *rule, struct node *out);
+
+/* "example.com:8443", "deny example.com", "db:5432 at 10.0.0.5" */
+void rule_show(const struct rule *rule, struct text *out);
+
+/* One order and no repetition. */
+void rule_list_sort(struct rule_list *list);

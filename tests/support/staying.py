@@ -1,0 +1,55 @@
+"""For tests of sandboxes that stay."""
+import contextlib
+import json
+
+from support.harness import equal
+from support.running import descendants, nothing_left, reap
+
+
+@contextlib.contextmanager
+def staying(place, *options, **kwargs):
+    """The id of a sandbox that stays; afterwards it is gone."""
+    done = place.cove("create", *options, **kwargs)
+    equal((done.code, done.err), (0, b""), done)
+    (ident,) = done.text.split()
+    try:
+        yield ident
+    finally:
+        place.cove("rm", "-f", ident)
+        reap()
+    nothing_left(place)
+
+
+def execute(place, ident, script, *options, **kwargs):
+    return place.cove("exec", *options, ident, "--", "sh", "-c", script, **kwargs)
+
+
+def state(place, ident):
+    (found,) = [row for row in json.loads(place.cove("ls", "--json").out) if row["id"] == ident]
+    return found["state"]
+
+
+def keeper(place, ident):
+    return json.loads((place.state / "sandboxes" / ident / "record.json").read_text())["keeper"]
+
+
+def inside_pid(pid):
+    return open(f"/proc/{pid}/status").read().split("NSpid:")[1].splitlines()[0].split()[-1]
+
+
+def pid_1(place, ident):
+    """Its PID 1, as the host numbers it."""
+    for pid in descendants(keeper(place, ident)):
+        with contextlib.suppress(OSError, IndexError):  # others come and go
+            if inside_pid(pid) == "1":
+                return pid
+    raise AssertionError("it has no PID 1")
+
+
+def good(done):
+    equal((done.code, done.err), (0, b""), done)
+    return done
+
+
+def steps(place, ident):
+    return json.loads(place.cove("steps", "--json", ident).out)["steps"]

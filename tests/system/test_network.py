@@ -1,0 +1,268 @@
+"""The network: what rules let out, what the rest is told, and who notices."""
+import json
+import pathlib
+import shutil
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from support.harness import equal, main, test  # noqa: E402
+from support.land import Land  # noqa: E402
+
+ZONE = {"web.example.org": ["11.1.1.1"], "six.example.org": ["2a00::1"], "both.example.org": ["2a00::1", "11.1.1.1"], "other.example.org": ["11.1.1.2"],
+        "git.example.org": ["11.1.1.3"], "nowhere.example.org": ["11.9.9.9"]}
+
+
+def allow(*hosts):
+    return [word for host in hosts for word in ("--allow", host)]
+
+
+def web(place):
+    land = Land(place, ZONE)
+    land.serve("http", "11.1.1.1", 80)
+    land.serve("http", "11.1.1.1", 8080)
+    land.serve("http", "11.1.1.2", 80)
+    land.serve("http", "2a00::1", 80)
+    land.serve("tls", "11.1.1.1", 443, "web.example.org")
+    land.serve("echo", "11.1.1.3", 2222)
+    return land
+
+
+def requests_of(seen):
+    return [visit[1:] for visit in seen.visits if visit[0] == "request"]
+
+
+# What a rule lets through
+
+
+@test
+def a_name_that_a_rule_allows_is_reached_by_http_and_tls(place):
+    with web(place) as land:
+        done = land.sh("curl -sS http://web.example.org/", options=allow("web.example.org"))
+        equal((done.code, done.text), (0, "hello from web.example.org\n"), done)
+        equal(requests_of(done), [["11.1.1.1:80", "GET", "web.example.org", "/", 0]], "requests that the server saw")
+        shutil.copy(place.dir / "web.example.org.pem", place.work / "ca.pem")
+        done = land.sh("curl -sS --cacert ca.pem https://web.example.org/", options=allow("web.example.org"))
+        equal((done.code, done.text), (0, "hello from web.example.org\n"), done)
+
+
+@test
+def names_with_ipv6_addresses_only_are_reached_from_either_family(place):
+    with web(place) as land:
+        done = land.sh("curl -sS -4 http://six.example.org/; curl -sS -6 http://six.example.org/; curl -sS http://both.example.org/", options=allow("*.example.org"))
+        equal(done.text, "hello from six.example.org\n" * 2 + "hello from both.example.org\n", done)
+
+
+@test
+def large_bodies_pass_both_ways_whole(place):
+    with web(place) as land:
+        done = land.sh("curl -sS http://web.example.org/big/30000000 | wc -c; head -c 30000000 /dev/zero >f; curl -sS -T f http://web.example.org/up;"
+                       "cat f | curl -sS -T - http://web.example.org/piped", options=allow("web.example.org"), timeout=120)
+        assert done.text.startswith("30000000\n"), done
+        equal([row[1:] for row in requests_of(done)][1:], [["PUT", "web.example.org", "/up", 30000000], ["PUT", "web.example.org", "/piped", 30000000]])
+
+
+@test
+def an_answer_waits_for_who_reads_it_late(place):
+    read = """
+import socket, time
+for half in (True, False):
+    for size in (300000, 3000000, 9000000):
+        s = socket.create_connection(('web.example.org', 80))
+        s.sendall(b'GET /big/%d HTTP/1.1\\r\\nHost: web.example.org\\r\\n\\r\\n' % size)
+        if half:
+            s.shutdown(1)
+        globals().setdefault('all', []).append((s, size))
+time.sleep(7)
+for s, size in all:
+    got = b''
+    while more := s.recv(65536):
+        got += more
+    print(len(got) - got.index(b'\\r\\n\\r\\n') - 4 == size)
+"""
+    with web(place) as land:
+        done = land.box("python3", "-c", read, options=allow("web.example.org"))
+        equal((done.code, done.text), (0, "True\n" * 6), done)
+
+
+@test
+def a_port_that_a_rule_names_takes_any_protocol_also_one_whose_server_speaks_first(place):
+    write = "import socket,sys; s=socket.create_connection(('git.example.org',2222)); print(s.recv(99)); s.sendall(b'ping'); print(s.recv(99))"
+    with web(place) as land:
+        done = land.box("python3", "-c", write, options=allow("git.example.org:2222"))
+        equal((done.code, done.text), (0, "b'220 hello\\r\\n'\nb'ping'\n"), done)
+
+
+@test
+def a_client_that_begins_late_is_passed_on_as_well(place):
+    write = "import socket,time; s=socket.create_connection(('web.example.org',8080)); time.sleep(0.6); s.sendall(b'*1 ping'); s.shutdown(1); print(s.recv(99)[:12])"
+    with web(place) as land:
+        done = land.box("python3", "-c", write, options=allow("web.example.org:8080"))
+        equal(done.code, 0, done)
+        assert ["connection", "11.1.1.1:8080"] in done.visits, done
+
+
+@test
+def a_private_address_is_reached_only_by_a_rule_that_pins_it(place):
+    (place.dir / "policy.yaml").write_text("network:\n  rules:\n    - { host: inner.example.org, address: 10.1.1.1, port: 80 }\n")
+    with Land(place, {"inner.example.org": ["10.1.1.1"]}) as land:
+        land.run("ip", "route", "add", "local", "10.0.0.0/8", "dev", "lo")
+        land.serve("http", "10.1.1.1", 80)
+        done = land.sh("curl -sS http://inner.example.org/", options=allow("inner.example.org"))
+        assert "hello" not in done.text and "10.1.1.1" in done.text, done
+        equal(done.visits, [], "the server")
+        done = land.sh("curl -sS http://inner.example.org/", options=("--policy", str(place.dir / "policy.yaml")))
+        equal(done.text, "hello from inner.example.org\n", done)
+
+
+@test
+def clients_need_no_proxy_variables(place):
+    scripts = {"wget": "wget -qO- http://web.example.org/", "node": "node -e \"fetch('http://web.example.org/').then(r=>r.text()).then(t=>process.stdout.write(t))\"",
+               "python3": "python3 -c \"import urllib.request as u; print(u.urlopen('http://web.example.org/').read().decode(), end='')\"",
+               "git": "git ls-remote http://web.example.org/x 2>&1 | grep -c 'not valid\\|not found' >/dev/null; echo hello from web.example.org"}
+    with web(place) as land:
+        for name, script in scripts.items():
+            if shutil.which(name):
+                done = land.sh(script, options=allow("web.example.org"))
+                assert "hello from web.example.org" in done.text and requests_of(done), f"{name}: {done!r}"
+
+
+@test
+def a_hundred_connections_at_once_all_arrive(place):
+    script = """
+import concurrent.futures as c, urllib.request as u
+with c.ThreadPoolExecutor(100) as pool:
+    print(sum(len(x) for x in pool.map(lambda i: u.urlopen('http://web.example.org/big/10000').read(), range(300))))
+"""
+    with web(place) as land:
+        done = land.box("python3", "-c", script, options=allow("web.example.org"), timeout=120)
+        equal((done.code, done.text), (0, "3000000\n"), done)
+
+
+# What is refused
+
+
+@test
+def a_refusal_explains_itself_to_the_client_and_in_the_summary(place):
+    with web(place) as land:
+        done = land.sh("curl -sSi http://other.example.org/; curl -sS https://other.example.org/; cat /run/cove/refused", options=(*allow("web.example.org"), "--summary", "--report", "report.json"))
+        assert done.text.startswith("HTTP/1.1 403 Refused by Cove: no rule allows other.example.org at port 80"), done
+        assert "To allow it, on the host: " in done.text, done
+        assert "other.example.org port 443 (tls): no rule allows other.example.org" in done.text, "what is in /run/cove/refused"
+        assert "refused:\n    no rule allows other.example.org at port 80" in done.errors, done
+        equal((done.names, done.visits), ([], []), "what was seen outside")
+        report = json.loads((place.work / "report.json").read_text())
+        equal([(row["host"], row["port"], row["protocol"], row["verdict"], row["count"]) for row in report["network"]["requests"]],
+              [("other.example.org", 80, "http", "deny", 1), ("other.example.org", 443, "tls", "deny", 1)])
+
+
+@test
+def a_refusal_takes_less_than_50_milliseconds(place):
+    script = """
+import socket, time
+def took(host, port, say):
+    began = time.monotonic()
+    try:
+        s = socket.create_connection((host, port), 5)
+        s.sendall(say)
+        s.recv(1)
+    except OSError:
+        pass
+    return time.monotonic() - began
+took('other.example.org', 80, b'GET / HTTP/1.1\\r\\nHost: other.example.org\\r\\n\\r\\n')
+for row in (('other.example.org', 80, b'GET / HTTP/1.1\\r\\nHost: other.example.org\\r\\n\\r\\n'), ('other.example.org', 443, b'\\x16\\3\\1'), ('other.example.org', 22, b''), ('10.0.0.1', 22, b''), ('10.0.0.1', 80, b'')):
+    print(*row[:2], min(took(*row) for _ in range(3)))
+"""
+    with Land(place) as land:
+        done = land.box("python3", "-c", script)
+        slow = [line for line in done.text.splitlines() if float(line.split()[2]) > 0.1]
+        assert done.code == 0 and not slow, done
+
+
+@test
+def other_ports_and_protocols_are_refused_at_once(place):
+    script = """
+import errno, socket
+for family, kind, to in ((2, 1, ('11.1.1.1', 22)), (10, 1, ('2a00::1', 22)), (2, 2, ('11.1.1.1', 443)), (10, 2, ('2a00::1', 123)), (2, 1, ('127.0.0.1', 9)), (2, 2, ('224.0.0.251', 5353))):
+    try:
+        s = socket.socket(family, kind)
+        s.settimeout(5)
+        s.connect(to)
+        s.send(b'x')
+        print(to, 'sent')
+    except OSError as error:
+        print(to, errno.errorcode.get(error.errno, error))
+"""
+    with web(place) as land:
+        land.serve("udp", "11.1.1.1", 443)
+        done = land.box("python3", "-c", script, options=allow("web.example.org"))
+        equal([line.split(") ")[1] for line in done.text.splitlines()], ["ECONNREFUSED", "ECONNREFUSED", "EPERM", "EPERM", "ECONNREFUSED", "EPERM"], done)
+        equal(done.visits, [])
+
+
+@test
+def loopback_inside_is_as_usual(place):
+    script = """
+import socket, threading
+for family, at in ((2, '127.0.0.1'), (2, '127.9.9.9'), (10, '::1'), (2, '192.0.2.2'), (10, 'fd00:c0fe::2')):
+    server = socket.socket(family)
+    server.bind((at, 0))
+    server.listen()
+    client = socket.create_connection((at, server.getsockname()[1]))
+    client.sendall(b'x')
+    print(server.accept()[0].recv(1) == b'x')
+print(socket.getaddrinfo('localhost', 80, socket.AF_INET)[0][4][0], [a[4][0] for a in socket.getaddrinfo('web.example.org', 80, 0, 0, 0, socket.AI_ADDRCONFIG)] != [])
+"""
+    done = place.run("python3", "-c", script)
+    equal((done.code, done.text), (0, "True\n" * 5 + "127.0.0.1 True\n"), done)
+
+
+@test
+def a_name_that_cannot_be_reached_is_told_so_and_not_refused(place):
+    with web(place) as land:
+        done = land.sh("curl -sSi http://missing.example.org/", options=allow("missing.example.org"))
+        assert done.text.startswith("HTTP/1.1 502 ") and "no address" in done.text, done
+        equal(set(done.names), {"missing.example.org"})
+
+
+@test
+def a_run_that_asks_for_nothing_starts_no_gateway(place):
+    with Land(place) as land:
+        done = land.sh("true", options=allow("web.example.org"))
+        equal((done.code, done.names, done.packets), (0, [], 0), done)
+
+
+# Sandboxes that stay
+
+
+@test
+def requests_of_a_sandbox_that_stays_are_in_its_trace(place):
+    with web(place) as land:
+        ident = land.cove("create", *allow("web.example.org")).text.strip()
+        try:
+            equal(land.cove("exec", ident, "--", "curl", "-sS", "http://web.example.org/").text, "hello from web.example.org\n")
+            equal(land.cove("exec", ident, "--", "curl", "-sS", "https://other.example.org/").code, 35)
+            lines = [json.loads(line) for line in (place.state / "sandboxes" / ident / "trace.jsonl").read_text().splitlines()]
+            rows = [line["data"] for line in lines if line["kind"] == "request"]
+            equal([(row["host"], row["port"], row["verdict"], row["protocol"]) for row in rows], [("web.example.org", 80, "allow", "http"), ("other.example.org", 443, "deny", "tls")])
+        finally:
+            land.cove("rm", "-f", ident)
+
+
+@test
+def what_judges_a_try_has_no_network_also_where_the_try_had_one(place):
+    script = "curl -fsS -m 5 http://web.example.org/"
+    (place.work / "judge.sh").write_text(f"if {script}; then echo 1; else echo 0; fi\n")
+    with web(place) as land:
+        equal(land.cove("create", "--name", "base", *allow("web.example.org")).code, 0)
+        try:
+            for files, without, score in (((), None, 0), (("--score-files", "judge.sh"), None, 0), ((), "score-files", 1)):
+                done = land.cove("explore", "--json", "--keep", "none", "--score", "sh judge.sh", *files, "base", "--", "sh", "-c", script, without=without)
+                equal(done.code, 0, done)
+                row = json.loads(done.text)["tries"][0]
+                equal((row["output"], row["score"]), (["hello from web.example.org"], score), (files, without, row))
+        finally:
+            equal(land.cove("rm", "-f", "base").code, 0)
+
+
+if __name__ == "__main__":
+    main()

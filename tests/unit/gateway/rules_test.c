@@ -1,0 +1,505 @@
+#include "gateway/rules.h"
+
+#include "base/own.h"
+#include "base/text.h"
+#include "spec/spec.h"
+#include "tests/support/unit.h"
+
+#include <stdio.h>
+
+/* Rules for tests are written "allow HOST[ PORT][ =ADDRESS]", a comma between two. */
+static void parse_rule(const char *text, struct rule *rule)
+{
+    char action[8] = "", host[HOSTNAME_SIZE + 2] = "", a[64] = "", b[64] = "";
+
+    sscanf(text, " %7[a-z] %254[^ ,] %63[^ ,] %63[^ ,]", action, host, a, b);
+    *rule = (struct rule){ .host = text_copy(host),
+                           .action = strcmp(action, "deny") == 0 ? RULE_DENY : RULE_ALLOW };
+    rule->place = text_copy(text);
+    *strchrnul(rule->place, ',') = '\0';
+    for (const char *const *at = (const char *const[]){ a, b, NULL }; *at; at++) {
+        if ((*at)[0] == '=')
+            rule->address = text_copy(*at + 1);
+        else if ((*at)[0])
+            rule->port = (uint16_t)atoi(*at);
+    }
+}
+
+static void parse_rules(const char *text, enum network_mode mode, struct rules *out)
+{
+    struct rule_list list = RULE_LIST_NONE;
+
+    for (const char *at = text; *at; at = strchrnul(at, ','), at += *at == ',')
+        parse_rule(at, array_add(&list));
+    rules_init(out, mode, &list);
+    rule_list_free(&list);
+}
+
+static struct verdict ask(const struct rules *rules, const char *host, size_t len, uint16_t port)
+{
+    const struct question question = { .host = host, .host_len = len, .port = port };
+    struct verdict verdict;
+
+    rules_verdict(rules, &question, &verdict);
+    return verdict;
+}
+
+enum expected { ALLOW, DENY, REJECT };
+
+static const struct truth {
+    const char *rules, *host;
+    uint16_t port;
+    enum expected expected;
+} truth[] = {
+    { "allow example.com", "example.com", 443, ALLOW },
+    { "allow example.com", "EXAMPLE.com", 443, ALLOW },
+    { "allow example.com", "example.com.", 443, ALLOW },
+    { "allow example.com", "example.com..", 443, REJECT },
+    { "allow example.com", "a.example.com", 443, DENY },
+    { "allow example.com", "example.com.evil.test", 443, DENY },
+    { "allow example.com", "notexample.com", 443, DENY },
+    { "allow example.com", "example.co", 443, DENY },
+    { "allow example.com", "example.com@evil.test", 443, REJECT },
+    { "allow example.com", "example.com#", 443, REJECT },
+    { "allow example.com", "example.com/", 443, REJECT },
+    { "allow example.com", "example.com%2e", 443, REJECT },
+    { "allow example.com", "example.com:443", 443, REJECT },
+    { "allow example.com", " example.com", 443, REJECT },
+    { "allow example.com", "", 443, REJECT },
+    { "allow example.com", "ехample.com", 443, REJECT },
+    { "allow example.com", "ｅxample.com", 443, REJECT },
+    { "allow example.com", "example。com", 443, REJECT },
+    { "allow example.com", "xn--example-.com", 443, REJECT },
+    { "allow example.com", "xn--xample-9uf.com", 443, DENY },
+    { "allow *.example.com", "example.com", 443, DENY },
+    { "allow *.example.com", "a.example.com", 443, ALLOW },
+    { "allow *.example.com", "a.b.example.com", 443, ALLOW },
+    { "allow *.example.com", "A.B.EXAMPLE.COM.", 443, ALLOW },
+    { "allow *.example.com", ".example.com", 443, REJECT },
+    { "allow *.example.com", "*.example.com", 443, REJECT },
+    { "allow *.example.com", "xexample.com", 443, DENY },
+    { "allow *.example.com", "a.example.com.evil.test", 443, DENY },
+    { "allow *.example.com", "1.2.3.4", 443, DENY },
+    { "allow *.example.com", "[::1]", 443, DENY },
+    { "allow *.example.com", "::ffff:1.2.3.4%x.example.com", 443, REJECT },
+    { "allow *", "1.2.3.4", 443, DENY },
+    { "allow example.com", "example.com", 80, ALLOW },
+    { "allow example.com", "example.com", 8443, DENY },
+    { "allow example.com", "example.com", 22, DENY },
+    { "allow example.com 443", "example.com", 443, ALLOW },
+    { "allow example.com 443", "example.com", 80, DENY },
+    { "allow example.com 443", "example.com", 8443, DENY },
+    { "allow example.com 22", "example.com", 22, ALLOW },
+    { "allow example.com 22", "example.com", 443, DENY },
+    { "allow *.example.com,deny bad.example.com", "bad.example.com", 443, DENY },
+    { "deny bad.example.com,allow *.example.com", "bad.example.com", 443, DENY },
+    { "deny bad.example.com,allow *.example.com", "good.example.com", 443, ALLOW },
+    { "deny *.example.com,allow good.example.com", "good.example.com", 443, DENY },
+    { "deny bad.example.com 80,allow *.example.com", "bad.example.com", 443, ALLOW },
+    { "deny BAD", "bad", 443, DENY },
+    { "allow localhost", "localhost", 443, DENY },
+    { "allow localhost", "LOCALHOST.", 443, DENY },
+    { "allow *.localhost", "a.localhost", 443, DENY },
+    { "allow x.local", "x.local", 443, DENY },
+    { "allow db", "db", 443, DENY },
+    { "allow db 5432 =10.0.0.5", "db", 5432, ALLOW },
+    { "allow metadata.google.internal", "metadata.google.internal", 80, DENY },
+    { "allow 10.0.0.5 5432", "10.0.0.5", 5432, ALLOW },
+    { "allow 10.0.0.5 5432", "10.0.0.5", 5433, DENY },
+    { "allow 10.0.0.5 5432", "10.0.0.6", 5432, DENY },
+    { "allow 10.0.0.5 5432", "::ffff:10.0.0.5", 5432, ALLOW },
+    { "allow 10.0.0.5 5432", "10.5", 5432, REJECT },
+    { "allow 10.0.0.5 5432", "0xa000005", 5432, REJECT },
+    { "allow 10.0.0.5 5432", "167772165", 5432, REJECT },
+    { "allow 10.0.0.5 5432", "10.0.0.5.", 5432, REJECT },
+    { "allow 10.0.0.5 5432", "10.0.0.5.example.com", 5432, DENY },
+    { "allow 2001:db8::1 443", "[2001:DB8:0::1]", 443, ALLOW },
+    { "allow 2001:db8::1 443", "[2001:db8::2]", 443, DENY },
+    { "", "example.com", 443, DENY },
+    { "deny example.com", "other.com", 443, DENY },
+};
+
+static void names_are_judged_as_the_table_says(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(truth); i++) {
+        const struct truth *row = &truth[i];
+        struct rules rules;
+        struct verdict verdict;
+
+        parse_rules(row->rules, NETWORK_RULES, &rules);
+        verdict = ask(&rules, row->host, strlen(row->host), row->port);
+        if (verdict.allowed != (row->expected == ALLOW) ||
+            (verdict.reason == REASON_SPELLING) != (row->expected == REJECT))
+            fail_msg("[%s] %s port %u: %s", row->rules, row->host, row->port, verdict.why);
+        assert_true(*verdict.why);
+        assert_true((verdict.reason == REASON_SPELLING) == (verdict.host.text[0] == '\0'));
+        rules_free(&rules);
+    }
+}
+
+static void a_zero_byte_hides_nothing(void **state)
+{
+    static const char a[] = "example.com\0.evil", b[] = "evil\0.example.com";
+    struct rules rules;
+
+    (void)state;
+    parse_rules("allow example.com,allow *.example.com", NETWORK_RULES, &rules);
+    assert_int_equal(ask(&rules, a, sizeof a - 1, 443).reason, REASON_SPELLING);
+    assert_int_equal(ask(&rules, b, sizeof b - 1, 443).reason, REASON_SPELLING);
+    rules_free(&rules);
+}
+
+/* NET-07: whatever the spelling, and although everything is open. */
+static void closed_addresses_stay_closed_in_an_open_network(void **state)
+{
+    static const char *const closed[] = {
+        "127.0.0.1",
+        "127.1",
+        "2130706433",
+        "0x7f000001",
+        "0177.0.0.1",
+        "127.0.0.1.",
+        "localhost",
+        "localhost.",
+        "[::1]",
+        "[::ffff:127.0.0.1]",
+        "[::127.0.0.1]",
+        "[64:ff9b::7f00:1]",
+        "[2002:7f00:1::]",
+        "[fe80::1%lo]",
+        "0.0.0.0",
+        "0",
+        "[::]",
+        "169.254.169.254",
+        "0xa9fea9fe",
+        "[::ffff:a9fe:a9fe]",
+        "[fd00:ec2::254]",
+        "100.100.100.200",
+        "metadata.google.internal",
+        "192.0.0.192",
+        "10.0.0.1",
+        "192.168.1.1",
+        "172.16.0.1",
+        "100.64.0.1",
+        "224.0.0.1",
+        "255.255.255.255",
+        "[fc00::1]",
+        "[ff02::1]",
+        "db",
+        "printer.local",
+    };
+    struct rules rules;
+
+    (void)state;
+    parse_rules("allow *", NETWORK_OPEN, &rules);
+    for (size_t i = 0; i < ARRAY_LEN(closed); i++) {
+        struct verdict verdict = ask(&rules, closed[i], strlen(closed[i]), 80);
+
+        if (verdict.allowed)
+            fail_msg("%s is allowed: %s", closed[i], verdict.why);
+    }
+    assert_true(ask(&rules, "8.8.8.8", 7, 53).allowed);
+    assert_true(ask(&rules, "example.com", 11, 22).allowed);
+    rules_free(&rules);
+}
+
+static bool upstream(const struct rules *rules, const char *host, uint16_t port, const char *written,
+                     struct verdict *out)
+{
+    struct verdict verdict = ask(rules, host, strlen(host), port);
+    struct address address;
+
+    assert_true(verdict.allowed);
+    (void)address_read(written, strlen(written), &address);
+    return rules_upstream(rules, &verdict, &address, out);
+}
+
+/* DNS-07: where an allowed name leads to counts as well. */
+static void a_name_leads_to_public_addresses_only(void **state)
+{
+    static const char *const closed[] = {
+        "127.0.0.1",
+        "::1",
+        "169.254.169.254",
+        "10.0.0.5",
+        "100.64.0.1",
+        "fd00::1",
+        "fe80::1",
+        "0.0.0.0",
+        "::",
+        "::ffff:127.0.0.1",
+        "64:ff9b::7f00:1",
+        "2002:7f00:1::",
+        "224.0.0.1",
+        "255.255.255.255",
+        "192.0.2.1",
+        "203.0.113.7",
+    };
+    struct address own = address_from((const unsigned char[]){ 8, 8, 4, 4 }, 4);
+    struct verdict refused;
+
+    (void)state;
+    for (int mode = NETWORK_RULES; mode <= NETWORK_OPEN; mode++) {
+        struct rules rules;
+
+        parse_rules("allow example.com,allow 10.0.0.5 5432", (enum network_mode)mode, &rules);
+        rules_add_own(&rules, &own);
+        for (size_t i = 0; i < ARRAY_LEN(closed); i++)
+            if (upstream(&rules, "example.com", 443, closed[i], &refused))
+                fail_msg("example.com may lead to %s", closed[i]);
+        assert_true(upstream(&rules, "example.com", 443, "8.8.8.8", &refused));
+        assert_false(upstream(&rules, "example.com", 443, "8.8.4.4", &refused));
+        assert_contains(refused.why, "of this machine");
+        assert_string_equal(refused.command, "");
+        assert_false(upstream(&rules, "example.com", 443, "10.0.0.5", &refused));
+        assert_string_equal(refused.command, "cove allow example.com --address 10.0.0.5");
+        rules_free(&rules);
+    }
+}
+
+static void a_pinned_address_is_the_only_one(void **state)
+{
+    struct rules rules;
+    struct verdict refused;
+
+    (void)state;
+    parse_rules("allow db.corp.test 5432 =10.0.0.5,allow *.corp.test 5432", NETWORK_RULES, &rules);
+    assert_true(upstream(&rules, "db.corp.test", 5432, "10.0.0.5", &refused));
+    assert_false(upstream(&rules, "db.corp.test", 5432, "10.0.0.6", &refused));
+    assert_false(upstream(&rules, "db.corp.test", 5432, "8.8.8.8", &refused));
+    assert_false(upstream(&rules, "other.corp.test", 5432, "10.0.0.5", &refused));
+    assert_int_equal(ask(&rules, "db.corp.test", 12, 5432).pinned.len, 4);
+    assert_int_equal(ask(&rules, "other.corp.test", 15, 5432).pinned.len, 0);
+    rules_free(&rules);
+}
+
+static void a_registry_may_lie_in_a_private_network(void **state)
+{
+    struct address own = address_from((const unsigned char[]){ 10, 0, 0, 77 }, 4);
+    struct rules rules;
+    struct verdict refused;
+
+    (void)state;
+    parse_rules("allow mirror.corp.test", NETWORK_RULES, &rules);
+    rules.list.items[0].inside = true;
+    rules_add_own(&rules, &own);
+    assert_false(upstream(&rules, "mirror.corp.test", 443, "10.0.0.77", &refused));
+    assert_true(upstream(&rules, "mirror.corp.test", 443, "10.0.0.5", &refused));
+    assert_true(upstream(&rules, "mirror.corp.test", 443, "fd12::1", &refused));
+    assert_true(upstream(&rules, "mirror.corp.test", 443, "8.8.8.8", &refused));
+    assert_false(upstream(&rules, "mirror.corp.test", 443, "127.0.0.1", &refused));
+    assert_false(upstream(&rules, "mirror.corp.test", 443, "169.254.169.254", &refused));
+    rules_free(&rules);
+}
+
+static void what_would_change_it_is_a_command(void **state)
+{
+    static const struct {
+        const char *rules, *host;
+        uint16_t port;
+        enum reason reason;
+        const char *command;
+    } rows[] = {
+        { "", "Example.com.", 443, REASON_NO_RULE, "cove allow example.com" },
+        { "", "example.com", 80, REASON_NO_RULE, "cove allow example.com" },
+        { "", "example.com", 8443, REASON_NO_RULE, "cove allow example.com:8443" },
+        { "allow example.com", "example.com", 22, REASON_PORT, "cove allow example.com:22" },
+        { "", "10.0.0.5", 80, REASON_NO_RULE, "cove allow 10.0.0.5:80" },
+        { "", "[2001:db8::1]", 443, REASON_NO_RULE, "cove allow '[2001:db8::1]:443'" },
+        { "deny example.com", "example.com", 443, REASON_DENIED, "" },
+        { "", "localhost", 80, REASON_NO_RULE, "" },
+        { "", "exa\x1bmple.com", 80, REASON_SPELLING, "" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct rules rules;
+        struct verdict verdict;
+
+        parse_rules(rows[i].rules, NETWORK_RULES, &rules);
+        verdict = ask(&rules, rows[i].host, strlen(rows[i].host), rows[i].port);
+        if (verdict.reason != rows[i].reason || strcmp(verdict.command, rows[i].command) != 0)
+            fail_msg("[%s] %s: %d \"%s\" %s", rows[i].rules, rows[i].host, verdict.reason, verdict.command,
+                     verdict.why);
+        assert_null(strchr(verdict.why, '\x1b'));
+        rules_free(&rules);
+    }
+}
+
+static void without_a_network_no_rule_helps(void **state)
+{
+    struct rules rules;
+
+    (void)state;
+    parse_rules("allow example.com", NETWORK_NONE, &rules);
+    assert_int_equal(ask(&rules, "example.com", 11, 443).reason, REASON_NONE);
+    rules_free(&rules);
+    assert_int_equal(ask(&RULES_NONE, "example.com", 11, 443).reason, REASON_NONE);
+}
+
+/* Methods and paths */
+
+static struct verdict request(const struct rules *rules, const char *method, const char *path)
+{
+    const struct question question = { "api.test", 8, 443, method, path };
+    struct verdict verdict;
+
+    rules_verdict(rules, &question, &verdict);
+    return verdict;
+}
+
+static void requests_are_judged_when_they_are_seen(void **state)
+{
+    struct rules rules;
+
+    (void)state;
+    parse_rules("allow api.test,deny api.test", NETWORK_RULES, &rules);
+    strings_add(&rules.list.items[0].methods, "GET");
+    strings_add(&rules.list.items[0].paths, "/v1/**");
+    strings_add(&rules.list.items[1].paths, "/v1/secret");
+
+    assert_true(request(&rules, NULL, NULL).allowed);
+    assert_true(request(&rules, NULL, NULL).inspect);
+    assert_true(request(&rules, "GET", "/v1/a?b").allowed);
+    assert_int_equal(request(&rules, "POST", "/v1/a").reason, REASON_METHOD);
+    assert_int_equal(request(&rules, "get", "/v1/a").reason, REASON_METHOD);
+    assert_int_equal(request(&rules, "GET", "/v2/a").reason, REASON_PATH);
+    assert_int_equal(request(&rules, "GET", "/v1/secret").reason, REASON_DENIED);
+    assert_int_equal(request(&rules, "GET", "/v1/%73ecret?x").reason, REASON_DENIED);
+
+    /* Read in two ways: denied by what denies, not allowed by what allows. */
+    assert_int_equal(request(&rules, "GET", "/v1/x/../secret").reason, REASON_DENIED);
+    rules_free(&rules);
+    parse_rules("allow api.test", NETWORK_RULES, &rules);
+    strings_add(&rules.list.items[0].paths, "/v1/**");
+    assert_int_equal(request(&rules, "GET", "/v1/../v2").reason, REASON_PATH);
+    assert_false(request(&rules, "GET", "/v2").inspect);
+    rules_free(&rules);
+    parse_rules("allow api.test", NETWORK_RULES, &rules);
+    assert_true(request(&rules, "GET", "/v1/../v2").allowed);
+    assert_false(request(&rules, "GET", "/v1/../v2").inspect);
+    rules_free(&rules);
+}
+
+/* Random rules against a model of one line a rule. */
+
+static unsigned long long random_state;
+
+static unsigned pick(unsigned below)
+{
+    random_state = random_state * 6364136223846793005ULL + 1442695040888963407ULL;
+    return (unsigned)(random_state >> 33) % below;
+}
+
+static const char *const some_hosts[] = { "a.test",     "b.a.test", "c.b.a.test", "a.b.test", "xa.test",
+                                          "198.41.0.4", "2a00::1",  "test",       "10.1.1.1" };
+static const char *const some_patterns[] = { "*",       "*.test",   "*.a.test", "*.b.a.test",
+                                             "a.test",  "b.a.test", "a.b.test", "198.41.0.4",
+                                             "2a00::1", "10.1.1.1", "test" };
+static const uint16_t some_ports[] = { 0, 80, 443, 22 };
+
+static bool model_has(const struct rule *rule, const char *host, uint16_t port)
+{
+    bool address = strpbrk(host, ":123456789") != NULL;
+    size_t tail = strlen(rule->host) > 1 ? strlen(rule->host) - 1 : 0;
+    bool same = strcmp(rule->host, host) == 0, star = rule->host[0] == '*' && !address;
+    bool below =
+        star && (tail == 0 || (strlen(host) > tail && strcmp(host + strlen(host) - tail, rule->host + 1) == 0));
+
+    return (same || below) && (rule->port == port || (!rule->port && (port == 80 || port == 443)));
+}
+
+static bool model(const struct rules *rules, const char *host, uint16_t port)
+{
+    bool allow = rules->mode == NETWORK_OPEN && strcmp(host, "10.1.1.1") != 0 && strcmp(host, "test") != 0;
+
+    for (size_t i = 0; i < rules->list.len; i++)
+        if (rules->list.items[i].action == RULE_ALLOW && strcmp(host, "test") != 0)
+            allow |= model_has(&rules->list.items[i], host, port);
+    for (size_t i = 0; i < rules->list.len; i++)
+        if (rules->list.items[i].action == RULE_DENY)
+            allow &= !model_has(&rules->list.items[i], host, port);
+    return allow && rules->mode != NETWORK_NONE;
+}
+
+static void random_rules(struct rules *rules)
+{
+    *rules = (struct rules){ .mode = (enum network_mode)pick(3) };
+    for (unsigned count = pick(6); count; count--)
+        *array_add(&rules->list) = (struct rule){
+            .host = text_copy(some_patterns[pick(ARRAY_LEN(some_patterns))]),
+            .port = some_ports[pick(ARRAY_LEN(some_ports))],
+            .action = pick(3) ? RULE_ALLOW : RULE_DENY,
+        };
+}
+
+static void swap_two(struct rule_list *list)
+{
+    size_t a = pick((unsigned)list->len), b = pick((unsigned)list->len);
+    struct rule held = list->items[a];
+
+    list->items[a] = list->items[b];
+    list->items[b] = held;
+}
+
+static void random_rules_do_what_a_simple_model_does(void **state)
+{
+    (void)state;
+    random_state = 1;
+    for (int round = 0; round < 20000; round++) {
+        struct rules rules;
+        const char *host = some_hosts[pick(ARRAY_LEN(some_hosts))];
+        uint16_t port = some_ports[1 + pick(ARRAY_LEN(some_ports) - 1)];
+
+        random_rules(&rules);
+
+        bool expected = model(&rules, host, port);
+        struct verdict verdict = ask(&rules, host, strlen(host), port);
+
+        if (verdict.allowed != expected)
+            fail_msg("round %d: %s port %u: %s", round, host, port, verdict.why);
+        if (rules.list.len > 1) {
+            swap_two(&rules.list);
+            assert_int_equal(ask(&rules, host, strlen(host), port).allowed, expected);
+        }
+
+        /* One more rule that denies never opens anything. */
+        *array_add(&rules.list) =
+            (struct rule){ .host = text_copy(some_patterns[pick(ARRAY_LEN(some_patterns))]),
+                           .action = RULE_DENY };
+        assert_true(expected || !ask(&rules, host, strlen(host), port).allowed);
+        rules_free(&rules);
+    }
+}
+
+static void what_nobody_has_set_is_no_network(void **state)
+{
+    const struct rules rules = { 0 };
+    const struct spec spec = { 0 };
+    struct verdict verdict = ask(&rules, "example.com", strlen("example.com"), 443);
+
+    (void)state;
+    assert_int_equal(spec.network, NETWORK_NONE);
+    assert_false(verdict.allowed);
+    assert_int_equal(verdict.reason, REASON_NONE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_nobody_has_set_is_no_network),
+        cmocka_unit_test(names_are_judged_as_the_table_says),
+        cmocka_unit_test(a_zero_byte_hides_nothing),
+        cmocka_unit_test(closed_addresses_stay_closed_in_an_open_network),
+        cmocka_unit_test(a_name_leads_to_public_addresses_only),
+        cmocka_unit_test(a_pinned_address_is_the_only_one),
+        cmocka_unit_test(a_registry_may_lie_in_a_private_network),
+        cmocka_unit_test(what_would_change_it_is_a_command),
+        cmocka_unit_test(without_a_network_no_rule_helps),
+        cmocka_unit_test(requests_are_judged_when_they_are_seen),
+        cmocka_unit_test(random_rules_do_what_a_simple_model_does),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
