@@ -241,16 +241,17 @@ static bool is_due(const struct checkpoints *checkpoints)
 }
 
 /* That it can be gone back to is said at once, what it changed when it was counted. */
-static void record_layer(struct checkpoints *checkpoints, uint32_t number, const char *layer)
+static void record_layer(struct checkpoints *checkpoints, uint32_t number, const char *layer,
+                         const char *before)
 {
     struct error ignored;
 
     (void)states_write(checkpoints->jobs->trace, STATES_CHECKPOINT, layer, number, &ignored);
-    counting_add(&checkpoints->counting, number, layer);
+    counting_add(&checkpoints->counting, number, layer, before);
 }
 
 /* Only the last of several that were under way at once has the state that is frozen. */
-static void write_all(struct checkpoints *checkpoints, const char *layer, const char *why)
+static void write_all(struct checkpoints *checkpoints, const char *layer, const char *before, const char *why)
 {
     struct jobs *jobs = checkpoints->jobs;
 
@@ -263,7 +264,7 @@ static void write_all(struct checkpoints *checkpoints, const char *layer, const 
         else if (layer && !last)
             job_record_changed(jobs, number, "processes were running");
         else if (layer)
-            record_layer(checkpoints, number, layer);
+            record_layer(checkpoints, number, layer, before);
         else
             job_record_changed(jobs, number, why);
     }
@@ -302,7 +303,7 @@ static int take(struct checkpoints *checkpoints, bool bounded, char layer[ID_LEN
 int checkpoints_tend(struct checkpoints *checkpoints, struct error *err)
 {
     struct jobs *jobs = checkpoints->jobs;
-    char layer[ID_LENGTH + 1];
+    char layer[ID_LENGTH + 1], before[ID_LENGTH + 1];
     int taken;
 
     if (checkpoints->layers < 0)
@@ -312,13 +313,14 @@ int checkpoints_tend(struct checkpoints *checkpoints, struct error *err)
     if (!jobs->over.len)
         return 0;
     if (!is_due(checkpoints)) {
-        write_all(checkpoints, NULL, NULL);
+        write_all(checkpoints, NULL, NULL, NULL);
         return 0;
     }
+    snprintf(before, sizeof before, "%s", stack_of(checkpoints)->len ? checkpoints_shown(checkpoints) : "");
     taken = take(checkpoints, true, layer, err);
     if (taken < 0)
         return -1;
-    write_all(checkpoints, *layer ? layer : NULL, taken == 0 ? NULL : err->text);
+    write_all(checkpoints, *layer ? layer : NULL, before, taken == 0 ? NULL : err->text);
     checkpoints_drop_old(checkpoints);
     return 0;
 }

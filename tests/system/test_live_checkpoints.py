@@ -1,5 +1,4 @@
 """Checkpoints of a sandbox in which processes are alive, and undo beneath them."""
-import contextlib
 import hashlib
 import json
 import os
@@ -12,36 +11,9 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from support.harness import equal, main, test  # noqa: E402
-from support.running import adopt_orphans, digest, nothing_left, one_error, reap, wait_for, write  # noqa: E402
-
-
-def layers(place):
-    found = place.state / "layers"
-    return sorted(os.listdir(found)) if found.exists() else []
-
-
-@contextlib.contextmanager
-def staying(place, *options):
-    """The id of a sandbox that stays; afterwards nothing of it is left, no layer either."""
-    done = place.cove("create", *options)
-    equal((done.code, done.err), (0, b""), done)
-    (ident,) = done.text.split()
-    try:
-        yield ident
-    finally:
-        place.cove("rm", "-f", ident)
-        reap()
-    nothing_left(place)
-    wait_for(lambda: not layers(place), what="the end of its layers")
-
-
-def execute(place, ident, script, *options):
-    return place.cove("exec", *options, ident, "--", "sh", "-c", script)
-
-
-def good(done):
-    equal((done.code, done.err), (0, b""), done)
-    return done
+from support.running import adopt_orphans, digest, one_error, wait_for, write  # noqa: E402
+from support.staying import execute, good, keeper, state  # noqa: E402
+from support.staying import staying_alone as staying  # noqa: E402
 
 
 def looked(place, ident, number):
@@ -155,6 +127,65 @@ def a_file_that_is_mapped_is_seen_to_change(place):
             layer = looked(place, ident, 2 + number)["checkpoint"]
             (path,) = (place.state / "layers" / layer).rglob("mapped")
             equal(path.read_text(), f"{number}yz")
+
+
+def counts(row):
+    return (row["added"], row["changed"], row["removed"])
+
+
+def told(row):
+    return sorted((file["how"], file["path"].rsplit("/", 1)[1]) for file in row["files"])
+
+
+@test
+def a_step_beside_a_living_process_is_counted_by_what_it_alone_changed(place):
+    for name in ("base", "other", "dir/in", "dir/more"):
+        write(place.work / name, f"{name}\n")
+    with staying(place) as ident:
+        server(place, ident)
+        good(execute(place, ident, "echo 1 >one; echo 1 >two; echo x >>base; rm -r dir; mkdir dir; echo h >~/h"))
+        row = looked(place, ident, 2)
+        equal((counts(row), told(row)), ((3, 1, 2), [("added", "h"), ("added", "one"), ("added", "two"), ("changed", "base"), ("removed", "in"), ("removed", "more")]), "the first, of what it lies on")
+        good(execute(place, ident, "echo 2 >>two; rm one; echo 3 >three; chmod 600 base; ln two hard; echo back >dir/in"))
+        row = looked(place, ident, 3)
+        equal((counts(row), told(row)), ((3, 2, 1), [("added", "hard"), ("added", "in"), ("added", "three"), ("changed", "base"), ("changed", "two"), ("removed", "one")]), "what the steps before it changed is not its own")
+        wait_for(lambda: all(file["sha256"] for file in looked(place, ident, 3)["files"] if file["how"] != "removed"), what="the hashes")
+        new = {file["path"].rsplit("/", 1)[1]: file["sha256"] for file in looked(place, ident, 3)["files"]}
+        equal((new["three"], new["two"]), tuple(hashlib.sha256(text).hexdigest() for text in (b"3\n", b"1\n2\n")))
+        good(execute(place, ident, "touch base; rm three; rm -r dir"))
+        row = looked(place, ident, 4)
+        equal((counts(row), told(row)), ((0, 0, 3), [("removed", "dir"), ("removed", "in"), ("removed", "three")]))
+        listed = [line for line in place.cove("steps", ident).text.splitlines() if line.split()[0] == "4"]
+        assert listed and "+0 ~0 -3" in listed[0], listed
+
+
+@test
+def the_first_step_after_the_last_process_is_counted_by_what_it_alone_changed(place):
+    with staying(place) as ident:
+        good(execute(place, ident, "sleep 1000 >/dev/null 2>&1 & echo $! >/tmp/pid; echo 1 >one; seq 1000 >many"))
+        assert looked(place, ident, 1)["checkpoint"]
+        good(execute(place, ident, "kill $(cat /tmp/pid); while kill -0 $(cat /tmp/pid) 2>/dev/null; do sleep 0.01; done; echo 2 >two; rm one"))
+        row = looked(place, ident, 2)
+        equal((counts(row), told(row)), ((1, 0, 1), [("added", "two"), ("removed", "one")]))
+
+
+@test
+def what_a_killed_keeper_has_not_counted_is_counted_by_the_next(place):
+    """As if it had been killed before: the lines about the last step are taken away."""
+    with staying(place) as ident:
+        server(place, ident)
+        good(execute(place, ident, "echo 1 >one; echo 1 >two"))
+        good(execute(place, ident, "echo 2 >>two; rm one"))
+        looked(place, ident, 3)
+        os.kill(keeper(place, ident), signal.SIGKILL)
+        trace = place.state / "sandboxes" / ident / "trace.jsonl"
+        wait_for(lambda: state(place, ident) == "killed", what="the end of its keeper")
+        lines = trace.read_text().split("\n")[:-1]
+        (at,) = [i for i, line in enumerate(lines) if json.loads(line)["kind"] == "step.changed" and json.loads(line)["data"]["number"] == 3]
+        trace.write_text("".join(line + "\n" for line in lines[:at]))
+        good(place.cove("start", ident))
+        row = looked(place, ident, 3)
+        equal((counts(row), told(row)), ((0, 1, 1), [("changed", "two"), ("removed", "one")]))
 
 
 # While nobody looks closely the mapping cannot be written to; and its page stays dirty, so no fault tells of a change.
