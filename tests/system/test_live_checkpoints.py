@@ -1,4 +1,5 @@
 """Checkpoints of a sandbox in which processes are alive, and undo beneath them."""
+import contextlib
 import hashlib
 import json
 import os
@@ -11,8 +12,8 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from support.harness import equal, main, test  # noqa: E402
-from support.running import adopt_orphans, digest, one_error, wait_for, write  # noqa: E402
-from support.staying import execute, good, keeper, state  # noqa: E402
+from support.running import adopt_orphans, descendants, digest, finish, one_error, start, wait_for, write  # noqa: E402
+from support.staying import execute, good, keeper, layers, state  # noqa: E402
 from support.staying import staying_alone as staying  # noqa: E402
 
 
@@ -316,6 +317,108 @@ def a_keeper_that_is_killed_loses_no_checkpoint_and_stops_nobody_for_good(place)
             equal(stamp(place, layer), before)
         some = chance.choice(sorted(made))
         good(place.cove("rollback", ident, some))
+
+
+# A copy that takes its time
+
+
+def copiers(place, ident):
+    """Who copies for this sandbox just now."""
+    found = []
+    for pid in descendants(keeper(place, ident)):
+        with contextlib.suppress(OSError):  # it was quick
+            if pathlib.Path(f"/proc/{pid}/comm").read_text() == "cove-copier\n":
+                found.append(pid)
+    return found
+
+
+@contextlib.contextmanager
+def copying(place, ident, *command):
+    """The command, while the copy that it has asked for stands still; the caller waits for its end."""
+    process = start(place, *command)
+    held = []
+    try:
+        end = time.monotonic() + 10
+        while not held:
+            held = copiers(place, ident)
+            for pid in held:
+                os.kill(pid, signal.SIGSTOP)
+            assert process.poll() is None and time.monotonic() < end, "no copy was seen"
+        yield process
+    finally:
+        for pid in held:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+
+
+MANY = "mkdir many; cd many; i=0; while [ $i -lt 3000 ]; do echo $i >$i; i=$((i+1)); done"
+
+
+@test
+def a_long_copy_keeps_nobody_from_an_answer(place):
+    with staying(place, "--live-files", "10") as ident:
+        number = server(place, ident, "echo here; while :; do date +%N >clock; sleep 0.01; done")
+        good(execute(place, ident, MANY))
+        looked(place, ident, 2)
+        with copying(place, ident, "snapshot", ident, "--name", "big") as snapshot:
+            (row,) = json.loads(good(place.cove("ls", "--json", timeout=5)).out)
+            equal((row["id"], row["state"]), (ident, "running"))
+            for words in (("show", ident), ("steps", ident), ("tree", ident)):
+                good(place.cove(*words, timeout=5))
+            equal(good(place.cove("logs", "--step", number, ident, timeout=5)).text, "here\n")
+            waiting = [start(place, "exec", ident, "--", "echo", "later")]
+            time.sleep(0.2)
+            waiting.append(start(place, "pause", ident))
+            clock = list((place.state / "sandboxes" / ident).glob("u*/clock"))[0]
+            before = clock.stat().st_mtime_ns
+            time.sleep(0.3)
+            equal(([process.poll() for process in waiting], snapshot.poll()), ([None, None], None), "who would start or stop somebody waits")
+            equal(clock.stat().st_mtime_ns, before, "and everybody rests")
+        good(finish(snapshot))
+        good(finish(waiting[1]))
+        good(place.cove("resume", ident))
+        equal(good(finish(waiting[0])).text, "later\n", "it was asked for before the pause, and is served first")
+        wait_for(lambda: clock.stat().st_mtime_ns != before, what="the server, which goes on")
+        (fork,) = good(place.cove("fork", "big")).text.split()
+        equal(execute(place, fork, "ls many | wc -l; cat many/2999").text, "3000\n2999\n")
+        place.cove("rm", "-f", fork)
+        good(place.cove("snapshot", "rm", "big"))
+
+
+@test
+def a_sandbox_can_be_stopped_while_it_is_copied(place):
+    for command in (("snapshot", "--name", "never"), ("undo",)):
+        with staying(place) as ident:
+            good(execute(place, ident, "echo 1 >one"))
+            looked(place, ident, 1)
+            server(place, ident, MANY + "; touch ../done; sleep 1000")
+            wait_for(lambda: list((place.state / "sandboxes" / ident).glob("u*/done")), seconds=20, what="many files")
+            before = layers(place)
+            with copying(place, ident, command[0], ident, *command[1:]) as process:
+                began = time.monotonic()
+                good(place.cove("stop", "--timeout", "1s", ident, timeout=20))
+                assert time.monotonic() - began < 10, "it waited for the copy"
+                failed = finish(process)
+                equal(failed.code, 125, failed)
+                assert b"being stopped" in failed.err, failed
+            equal(layers(place), before, "nothing of the copy is left")
+            good(place.cove("start", ident))
+            equal(execute(place, ident, "cat one many/7; ls many | wc -l").text, "1\n7\n3000\n")
+        equal(good(place.cove("snapshot", "ls")).text.count("never"), 0)
+
+
+@test
+def a_keeper_that_is_killed_while_files_are_copied_leaves_nobody(place):
+    with staying(place, "--live-files", "10") as ident:
+        server(place, ident)
+        good(execute(place, ident, MANY))
+        looked(place, ident, 2)
+        with copying(place, ident, "snapshot", ident, "--name", "never") as process:
+            os.kill(keeper(place, ident), signal.SIGKILL)
+            equal(finish(process).code, 125)
+            wait_for(lambda: state(place, ident) == "killed", what="the end of all")
+        good(place.cove("start", ident))
+        equal(execute(place, ident, "cat many/7; ls many | wc -l").text, "7\n3000\n")
 
 
 # Bounds
