@@ -136,6 +136,7 @@ struct changes_source {
      * these directories has at the same path; they are layers, and their marks count. */
     const int *touched;
     size_t touched_count;
+    bool beside; /* they are two, one on top of either tree: a file that is one inode in both is the same */
 
     /* Inside, an id is less by this than in the upper.  Those of the base are the same. */
     uid_t shift;

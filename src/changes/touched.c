@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static int by_name(const void *a, const void *b)
 {
@@ -48,6 +49,32 @@ static int ask(const struct scan *scan, int layer, const char *path, size_t most
     return 0;
 }
 
+static bool is_one_file(const int dirs[2], const char *name)
+{
+    struct stat one, other;
+
+    return fstatat(dirs[0], name, &one, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(one.st_mode) &&
+           fstatat(dirs[1], name, &other, AT_SYMLINK_NOFOLLOW) == 0 && one.st_ino == other.st_ino &&
+           one.st_dev == other.st_dev;
+}
+
+/* Copies of what is in use share most of their files: those are not read. */
+static void drop_shared(const struct changes_source *source, const char *path, struct entries *entries)
+{
+    autoclose int one = scan_open(source->touched[0], path, O_PATH | O_DIRECTORY),
+                  other = scan_open(source->touched[1], path, O_PATH | O_DIRECTORY);
+    size_t kept = 0;
+
+    if (one < 0 || other < 0)
+        return;
+    for (size_t i = 0; i < entries->len; i++)
+        if (is_one_file((const int[]){ one, other }, entries->items[i].name))
+            free(entries->items[i].name);
+        else
+            entries->items[kept++] = entries->items[i];
+    entries->len = kept;
+}
+
 int touched_list(const struct scan *scan, struct job *job, int upper, size_t most, struct entries *out)
 {
     const struct changes_source *source = scan->source;
@@ -61,6 +88,8 @@ int touched_list(const struct scan *scan, struct job *job, int upper, size_t mos
     }
     if (job->shown && !job->opaque) {
         drop_doubles(out);
+        if (source->beside && source->touched_count == 2)
+            drop_shared(source, job->path, out);
         return 0;
     }
     entries_free(out);

@@ -1,10 +1,11 @@
 /* What is frozen, and when.
  *
  * Theory of operation.  A checkpoint is a switch (box/switch.h) when no process is there but PID 1, else a copy
- * of what changed (midway.h).  It costs some milliseconds, during which whoever asks for a command waits in its
- * socket.  The client has heard of the end of its step before.  The trace says which layer belongs to which
- * step (states.h); if we are killed between the switch and that line, the next keeper finds a layer that the
- * trace does not know, and writes it down.
+ * of what changed (midway.h).  The switch costs some milliseconds, during which whoever asks for a command
+ * waits in its socket; the copy may take longer, and the loop goes on meanwhile.  The client has heard of the
+ * end of its step before.  The trace says which layer belongs to which step (states.h); if we are killed
+ * between the switch and that line, the next keeper finds a layer that the trace does not know, and writes it
+ * down.
  *
  * Whatever need not be done at once is left to later.h: a stack must not become deep, so the upper part of it
  * is merged now and then, and what was set aside must be removed. */
@@ -22,7 +23,6 @@
 #include "keeper/job.h"
 #include "keeper/job_record.h"
 #include "keeper/meter.h"
-#include "keeper/midway.h"
 #include "keeper/record.h"
 #include "keeper/states.h"
 #include "keeper/stay.h"
@@ -241,16 +241,17 @@ static bool is_due(const struct checkpoints *checkpoints)
 }
 
 /* That it can be gone back to is said at once, what it changed when it was counted. */
-static void record_layer(struct checkpoints *checkpoints, uint32_t number, const char *layer)
+static void record_layer(struct checkpoints *checkpoints, uint32_t number, const char *layer,
+                         const char *before)
 {
     struct error ignored;
 
     (void)states_write(checkpoints->jobs->trace, STATES_CHECKPOINT, layer, number, &ignored);
-    counting_add(&checkpoints->counting, number, layer);
+    counting_add(&checkpoints->counting, number, layer, before);
 }
 
 /* Only the last of several that were under way at once has the state that is frozen. */
-static void write_all(struct checkpoints *checkpoints, const char *layer, const char *why)
+static void write_all(struct checkpoints *checkpoints, const char *layer, const char *before, const char *why)
 {
     struct jobs *jobs = checkpoints->jobs;
 
@@ -263,7 +264,7 @@ static void write_all(struct checkpoints *checkpoints, const char *layer, const 
         else if (layer && !last)
             job_record_changed(jobs, number, "processes were running");
         else if (layer)
-            record_layer(checkpoints, number, layer);
+            record_layer(checkpoints, number, layer, before);
         else
             job_record_changed(jobs, number, why);
     }
@@ -276,8 +277,8 @@ static bool is_in_use(int done, const struct error *err)
     return done == SWITCH_BUSY && err->sys_errno == EBUSY;
 }
 
-/* A frozen layer that shows what is there: by a switch, or else by a copy; "" if nothing has changed.  Gives 1
- * if there is none, and `err` says why. */
+/* A frozen layer that shows what is there: by a switch, or else by a copy, which comes later.  Gives 1 if there
+ * is none, and `err` says why. */
 static int take(struct checkpoints *checkpoints, bool bounded, char layer[ID_LENGTH + 1], struct error *err)
 {
     struct exchange exchange = { .checkpoints = checkpoints };
@@ -293,16 +294,16 @@ static int take(struct checkpoints *checkpoints, bool bounded, char layer[ID_LEN
     }
     if (!used && !is_in_use(done, err))
         return 1;
-    done = midway_make(checkpoints, bounded, NULL, err);
-    if (done == MIDWAY_MADE)
-        memcpy(layer, checkpoints->midway, sizeof checkpoints->midway);
-    return done < 0 ? -1 : done == MIDWAY_NOT;
+    done = midway_begin(checkpoints, bounded, err);
+    if (done == MIDWAY_UNDER_WAY)
+        return CHECKPOINTS_LATER;
+    return done < 0 ? -1 : 1;
 }
 
 int checkpoints_tend(struct checkpoints *checkpoints, struct error *err)
 {
     struct jobs *jobs = checkpoints->jobs;
-    char layer[ID_LENGTH + 1];
+    char layer[ID_LENGTH + 1], before[ID_LENGTH + 1];
     int taken;
 
     if (checkpoints->layers < 0)
@@ -312,15 +313,33 @@ int checkpoints_tend(struct checkpoints *checkpoints, struct error *err)
     if (!jobs->over.len)
         return 0;
     if (!is_due(checkpoints)) {
-        write_all(checkpoints, NULL, NULL);
+        write_all(checkpoints, NULL, NULL, NULL);
         return 0;
     }
+    snprintf(before, sizeof before, "%s", stack_of(checkpoints)->len ? checkpoints_shown(checkpoints) : "");
     taken = take(checkpoints, true, layer, err);
-    if (taken < 0)
-        return -1;
-    write_all(checkpoints, *layer ? layer : NULL, taken == 0 ? NULL : err->text);
+    if (taken < 0 || taken == CHECKPOINTS_LATER)
+        return taken < 0 ? -1 : 0;
+    write_all(checkpoints, *layer ? layer : NULL, before, taken == 0 ? NULL : err->text);
     checkpoints_drop_old(checkpoints);
     return 0;
+}
+
+/* All are at rest while it is made, so what has ended by now ended before it. */
+void checkpoints_copied(struct checkpoints *checkpoints, int made, struct error *err)
+{
+    const char *layer = made == MIDWAY_MADE ? checkpoints->midway : NULL;
+    struct jobs *jobs = checkpoints->jobs;
+    struct error ignored;
+
+    if (jobs->over.len && (made == MIDWAY_MADE || made == MIDWAY_SAME || checkpoints->making.bounded)) {
+        write_all(checkpoints, layer, checkpoints->making.shown,
+                  layer || made == MIDWAY_SAME ? NULL : err->text);
+        checkpoints_drop_old(checkpoints);
+    } else if (layer) {
+        (void)states_write(jobs->trace, STATES_CHECKPOINT, layer, jobs->steps, &ignored);
+    }
+    checkpoints->copied(checkpoints->owner, made, err);
 }
 
 const char *checkpoints_shown(const struct checkpoints *checkpoints)
@@ -469,6 +488,7 @@ void checkpoints_end(struct checkpoints *checkpoints)
 {
     if (checkpoints->layers < 0)
         return;
+    midway_abandon(checkpoints);
     later_end(&checkpoints->later);
     retention_free(&checkpoints->retention);
     close(steal_fd(&checkpoints->layers));

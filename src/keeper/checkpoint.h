@@ -5,6 +5,7 @@
 
 #include "keeper/counting.h"
 #include "keeper/later.h"
+#include "keeper/midway.h"
 #include "keeper/retention.h"
 #include "store/stack.h"
 
@@ -28,10 +29,18 @@ struct checkpoints {
     uint32_t turned; /* steps up to this one were rolled back, if they had not been looked at before */
     char
         midway[ID_LENGTH + 1]; /* the last copy of what is in use (midway.h), since the last switch; "": none */
+    struct midway making;      /* the next one of those */
     struct retention retention;
+
+    /* Told when one is over that was made beside the loop: an enum midway_result, or -1: the sandbox is lost.
+     */
+    void (*copied)(void *owner, int made, const struct error *err);
+    void *owner;
 };
 
-#define CHECKPOINTS_NONE ((struct checkpoints){ .later = LATER_NONE, .counting = COUNTING_NONE, .layers = -1 })
+#define CHECKPOINTS_NONE                                                                                       \
+    ((struct checkpoints){                                                                                     \
+        .later = LATER_NONE, .counting = COUNTING_NONE, .layers = -1, .making = MIDWAY_NONE })
 
 struct stack_place checkpoints_place(const struct checkpoints *checkpoints);
 
@@ -50,7 +59,8 @@ int checkpoints_tend(struct checkpoints *checkpoints, struct error *err);
 int checkpoints_patience(const struct checkpoints *checkpoints);
 
 /* Makes one now, if anything was written, also while processes are alive; `layer` shows what is there.  1: not
- * now, `err` says why. */
+ * now, `err` says why.  CHECKPOINTS_LATER: files are being copied, and `copied` is told. */
+enum { CHECKPOINTS_LATER = 2 };
 int checkpoints_make(struct checkpoints *checkpoints, char layer[ID_LENGTH + 1], struct error *err);
 
 /* Goes to another layer, when no process is left; what is there is frozen first.  `step` is for the trace.
@@ -64,6 +74,12 @@ void checkpoints_settle(struct checkpoints *checkpoints);
  * (stepback.c) */
 int checkpoints_undo(struct checkpoints *checkpoints, const char *layer, uint64_t step, bool *in_place,
                      struct error *err);
+
+/* Before that: 1 if what changed is being copied first, beside the loop; an undo has less to copy then. */
+int checkpoints_prepare_undo(struct checkpoints *checkpoints, struct error *err);
+
+/* What midway.c tells. */
+void checkpoints_copied(struct checkpoints *checkpoints, int made, struct error *err);
 
 /* Lets go of old ones. */
 void checkpoints_drop_old(struct checkpoints *checkpoints);

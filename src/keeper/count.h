@@ -1,7 +1,7 @@
 #pragma once
 
-/* What one frozen layer changed of what lies below it: in all trees of the sandbox, by the layer alone and what
- * it covers. */
+/* What one frozen layer changed, in all trees of the sandbox: of what lies below it, by the layer alone and
+ * what it covers; or, where processes were alive before it, of the copy that was made of it then. */
 
 #include "keeper/showing.h"
 
@@ -22,5 +22,6 @@ struct count {
 /* Calls `act` in a process that may open everything in the sandbox's layers, and waits for it. */
 int count_apart(const struct plan *plan, int (*act)(void *argument), void *argument, struct error *err);
 
-/* After showing_enter(), in a process that may open everything in the layer.  The workspace comes first. */
-int count_layer(const struct count *count, const char *layer, struct error *err);
+/* After showing_enter(), in a process that may open everything in the layer.  The workspace comes first.
+ * `before` is the layer that showed what was there before it; "": nobody knows. */
+int count_layer(const struct count *count, const char *layer, const char *before, struct error *err);

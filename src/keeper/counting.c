@@ -9,6 +9,7 @@
 #include "keeper/apart.h"
 #include "keeper/count.h"
 #include "keeper/job.h"
+#include "keeper/states.h"
 #include "keeper/stay.h"
 #include "spec/node.h"
 #include "trace/step.h"
@@ -168,7 +169,7 @@ static int count_one(const struct count *all, const struct counting_step *step, 
     tally.step.number = step->number;
     tally.step.end.checkpoint = text_copy(step->layer);
     count.owner = &tally;
-    if (count_layer(&count, step->layer, err) < 0)
+    if (count_layer(&count, step->layer, step->before, err) < 0)
         return -1;
     step_changed_node(&tally.step, &changed);
     if (write_line(out, "changed", &changed) < 0)
@@ -395,11 +396,12 @@ static void start(struct counting *counting)
     loop_add(counting->jobs->loop, &counting->source);
 }
 
-void counting_add(struct counting *counting, uint32_t number, const char *layer)
+void counting_add(struct counting *counting, uint32_t number, const char *layer, const char *before)
 {
     struct counting_step step = { .number = number };
 
     snprintf(step.layer, sizeof step.layer, "%s", layer);
+    snprintf(step.before, sizeof step.before, "%s", before);
     if (counting->waiting.len >= WAITING_MAX) {
         write_unknown(counting, &step);
         return;
@@ -411,16 +413,23 @@ void counting_add(struct counting *counting, uint32_t number, const char *layer)
 void counting_recover(struct counting *counting)
 {
     autosteps struct steps steps = STEPS_NONE;
+    autostates struct states states = STATES_NONE;
     struct error ignored;
 
-    if (steps_read(counting->jobs->dir, true, &steps, &ignored) < 0)
+    if (steps_read(counting->jobs->dir, true, &steps, &ignored) < 0 ||
+        states_read(counting->jobs->dir, &states, &ignored) < 0)
         return;
     for (size_t i = 0; i < steps.len; i++) {
         const struct step *step = &steps.items[i];
+        char before[ID_LENGTH + 1];
+        uint64_t after;
 
-        if (step->state == STEP_IS_OVER && !step->looked && step->end.checkpoint &&
-            store_is_id(step->end.checkpoint))
-            counting_add(counting, (uint32_t)step->number, step->end.checkpoint);
+        if (step->state != STEP_IS_OVER || step->looked || !step->end.checkpoint ||
+            !store_is_id(step->end.checkpoint))
+            continue;
+        if (states_begin(&states, step->number, &after, before, &ignored) < 0)
+            *before = '\0';
+        counting_add(counting, (uint32_t)step->number, step->end.checkpoint, before);
     }
 }
 

@@ -14,10 +14,10 @@
 struct jobs;
 struct stay;
 
-/* A step, and the checkpoint after it. */
+/* A step, the checkpoint after it, and what showed the files before; "": nobody knows. */
 struct counting_step {
     uint32_t number;
-    char layer[ID_LENGTH + 1];
+    char layer[ID_LENGTH + 1], before[ID_LENGTH + 1];
     bool told; /* its third line is written */
 };
 
@@ -38,7 +38,7 @@ struct counting {
 #define COUNTING_NONE ((struct counting){ .source = { .fd = -1 } })
 
 /* Its line in the trace comes in any case, if need be without numbers. */
-void counting_add(struct counting *counting, uint32_t number, const char *layer);
+void counting_add(struct counting *counting, uint32_t number, const char *layer, const char *before);
 
 /* After a start: what an earlier keeper has frozen and not counted. */
 void counting_recover(struct counting *counting);

@@ -226,6 +226,13 @@ bool marks_heard(struct keeper *keeper, const struct message *message, int *fds,
     return true;
 }
 
+static void rest(struct marks *marks, bool rests)
+{
+    marks->door.events = 0;
+    for (struct marking *marking = marks->first; marking; marking = marking->next)
+        marking->source.events = rests ? 0 : POLLIN;
+}
+
 int marks_tend(struct keeper *keeper)
 {
     struct marks *marks = &keeper->marks;
@@ -240,6 +247,11 @@ int marks_tend(struct keeper *keeper)
         marking_close(marking);
     }
     refill(marks);
+    if (midway_is_under_way(&keeper->checkpoints)) {
+        rest(marks, true); /* what is said now belongs to after it */
+        return -1;
+    }
+    rest(marks, false);
     marks->door.events = marks->tokens && marks->len < AT_A_TIME ? POLLIN : 0;
     return marks->tokens ? -1 : REFILL_US / 1000;
 }

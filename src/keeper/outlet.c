@@ -23,8 +23,10 @@
 #include <unistd.h>
 
 enum {
-    REQUESTS_MAX = 1024,     /* that are told apart */
-    EACH_RECORDED = 100,     /* of those that are alike; then when there are twice as many */
+    REQUESTS_MAX = 1024, /* that are told apart */
+    EACH_RECORDED = 100, /* of those that are alike; then when there are twice as many */
+    LINES_EACH = 20000,  /* of the trace, which only grows; then one in LINE_US */
+    LINE_US = 1000000,
     REFUSED_BYTES = 1 << 18, /* of the file inside */
     RESTART_MS = 1000,       /* between two gateways, when the first did not live long */
     NOTES_AT_A_TIME = 64,
@@ -39,13 +41,17 @@ const char *gateway_protocol_name(enum gateway_protocol protocol)
     return names[protocol];
 }
 
+static void request_free(struct request *request)
+{
+    free(request->host);
+    free(request->why);
+    free(request->command);
+}
+
 void requests_free(struct requests *requests)
 {
-    for (size_t i = 0; i < requests->len; i++) {
-        free(requests->items[i].host);
-        free(requests->items[i].why);
-        free(requests->items[i].command);
-    }
+    for (size_t i = 0; i < requests->len; i++)
+        request_free(&requests->items[i]);
     free(requests->items);
     *requests = (struct requests){ 0 };
 }
@@ -61,7 +67,23 @@ static char *inert(char *bytes, size_t size)
     return text_steal(&text);
 }
 
-/* NULL: there are too many already. */
+/* Whoever asks for ever new things cannot keep others from being asked for: what was asked for least, and of
+ * that what was not asked for the longest, is forgotten. */
+static struct request *forget_one(struct requests *requests)
+{
+    struct request *least = &requests->items[0];
+
+    for (size_t i = 1; i < requests->len; i++) {
+        struct request *at = &requests->items[i];
+
+        if (at->count < least->count || (at->count == least->count && at->last < least->last))
+            least = at;
+    }
+    requests->others += least->count;
+    request_free(least);
+    return least;
+}
+
 static struct request *find_request(struct requests *requests, struct gateway_note *note)
 {
     autofree char *host = inert(note->host, sizeof note->host), *why = inert(note->why, sizeof note->why);
@@ -73,10 +95,7 @@ static struct request *find_request(struct requests *requests, struct gateway_no
             strcmp(at->host, host) == 0 && strcmp(at->why, why) == 0)
             return at;
     }
-    if (requests->len == REQUESTS_MAX)
-        return NULL;
-
-    struct request *added = array_add(requests);
+    struct request *added = requests->len == REQUESTS_MAX ? forget_one(requests) : array_add(requests);
 
     *added = (struct request){ .host = steal_ptr(&host),
                                .why = steal_ptr(&why),
@@ -93,7 +112,20 @@ static bool is_to_be_recorded(uint64_t count)
     return count <= EACH_RECORDED || (count & (count - 1)) == 0;
 }
 
-static int record(const struct outlet *outlet, const struct request *request, struct gateway_note *note)
+/* The same for ever new things: the first lines one by one, then at most so many in a time. */
+static bool has_room(struct outlet *outlet)
+{
+    uint64_t now = clock_us();
+
+    if (outlet->lines >= LINES_EACH && now < outlet->line_at + LINE_US) {
+        outlet->unsaid++;
+        return false;
+    }
+    outlet->line_at = now;
+    return true;
+}
+
+static int record(struct outlet *outlet, const struct request *request, struct gateway_note *note)
 {
     autonode struct node data = { .kind = NODE_MAP };
     autofree char *port = text_format("%u", request->port);
@@ -101,7 +133,7 @@ static int record(const struct outlet *outlet, const struct request *request, st
     autofree char *method = inert(note->method, sizeof note->method);
     struct error ignored;
 
-    if (!outlet->trace || !is_to_be_recorded(request->count))
+    if (!outlet->trace || !is_to_be_recorded(request->count) || !has_room(outlet))
         return 0;
     node_add(&data, "host", NODE_STRING, request->host);
     node_add(&data, "port", NODE_NUMBER, port);
@@ -111,7 +143,16 @@ static int record(const struct outlet *outlet, const struct request *request, st
     node_add(&data, "count", NODE_NUMBER, count);
     if (*method)
         node_add(&data, "method", NODE_STRING, method);
-    return trace_add(outlet->trace, "request", &data, &ignored);
+    if (outlet->unsaid) {
+        autofree char *unsaid = text_format("%llu", (unsigned long long)outlet->unsaid);
+
+        node_add(&data, "left_out", NODE_NUMBER, unsaid);
+    }
+    if (trace_add(outlet->trace, "request", &data, &ignored) < 0)
+        return -1;
+    outlet->lines++;
+    outlet->unsaid = 0;
+    return 0;
 }
 
 /* For whoever is inside and whose client did not show why. */
@@ -138,11 +179,8 @@ static int take_note(struct outlet *outlet, struct gateway_note *note)
 
     struct request *request = find_request(&outlet->requests, note);
 
-    if (!request) {
-        outlet->requests.others++;
-        return outlet->trace ? -1 : 0;
-    }
     request->count++;
+    request->last = ++outlet->requests.all;
     if (record(outlet, request, note) < 0)
         return -1;
     tell_inside(outlet, request);

@@ -21,12 +21,14 @@ struct request {
     enum gateway_protocol protocol;
     bool allowed;
     uint64_t count;
+    uint64_t last; /* when it was asked for, in requests */
 };
 
 struct requests {
     struct request *items;
     size_t len, cap;
-    uint64_t others; /* that found no room */
+    uint64_t all;    /* that there were */
+    uint64_t others; /* of those, how many are not in the list any more */
 };
 
 struct outlet {
@@ -39,6 +41,9 @@ struct outlet {
     unsigned generation;
     uint64_t started; /* in microseconds: when the last one was */
     uint64_t written; /* bytes, to the file of refusals */
+    uint64_t lines;   /* of the trace */
+    uint64_t line_at; /* in microseconds: when there was the last one */
+    uint64_t unsaid;  /* requests since then that have none */
     struct requests requests;
 };
 

@@ -227,11 +227,26 @@ static int do_checkpoint(struct visitor *visitor, const struct control *request,
 
     if (made < 0)
         keeper_fail(keeper, err);
+    visitor->copies = made == CHECKPOINTS_LATER;
+    if (visitor->copies)
+        return 0;
     if (made != 0)
         return -1;
     memcpy(done.layer, layer, sizeof layer);
     visitor_answer(visitor, &done);
     return 0;
+}
+
+/* 1: what is there is copied first, while others are answered. */
+static int prepare_undo(struct visitor *visitor, struct error *err)
+{
+    struct keeper *keeper = visitor->keeper;
+    int begun = visitor->prepared ? 0 : checkpoints_prepare_undo(&keeper->checkpoints, err);
+
+    visitor->prepared = true;
+    if (begun < 0)
+        keeper_fail(keeper, err);
+    return begun;
 }
 
 static int do_undo(struct visitor *visitor, const struct control *request, const int *fds, struct error *err)
@@ -245,8 +260,11 @@ static int do_undo(struct visitor *visitor, const struct control *request, const
         return -1;
     if (!store_is_id(request->layer))
         return error_set(err, ERROR_INVALID, "that is no layer");
-    if (keeper->marks.asked)
+    if (keeper->marks.asked || prepare_undo(visitor, err) > 0)
         return 1;
+    visitor->prepared = false;
+    if (keeper->phase != PHASE_READY)
+        return -1;
 
     int undone = checkpoints_undo(&keeper->checkpoints, request->layer, request->step, &in_place, err);
 
@@ -259,23 +277,24 @@ static int do_undo(struct visitor *visitor, const struct control *request, const
     return 0;
 }
 
-/* What may be asked, with how many descriptors, and whether also of a sandbox that is about to end. */
+/* What may be asked, with how many descriptors, whether also of a sandbox that is about to end, and whether it
+ * waits while files are copied: then nobody may be started, woken or stopped. */
 static const struct serving {
     uint32_t kind;
     size_t fds;
-    bool late;
+    bool late, waits;
     int (*serve)(struct visitor *visitor, const struct control *request, const int *fds, struct error *err);
 } requests[] = {
-    { CONTROL_EXEC, 1, false, do_exec },
-    { CONTROL_SIGNAL, 0, true, do_signal },
-    { CONTROL_ATTACH, 0, false, do_attach },
-    { CONTROL_STOP, 0, true, do_stop },
-    { CONTROL_STATUS, 0, true, do_status },
-    { CONTROL_PAUSE, 0, false, do_pause },
-    { CONTROL_RESUME, 0, false, do_resume },
-    { CONTROL_ROLLBACK, 0, false, do_rollback },
-    { CONTROL_CHECKPOINT, 0, false, do_checkpoint },
-    { CONTROL_UNDO, 0, false, do_undo },
+    { CONTROL_EXEC, 1, false, true, do_exec },
+    { CONTROL_SIGNAL, 0, true, true, do_signal },
+    { CONTROL_ATTACH, 0, false, false, do_attach },
+    { CONTROL_STOP, 0, true, false, do_stop },
+    { CONTROL_STATUS, 0, true, true, do_status },
+    { CONTROL_PAUSE, 0, false, true, do_pause },
+    { CONTROL_RESUME, 0, false, false, do_resume },
+    { CONTROL_ROLLBACK, 0, false, true, do_rollback },
+    { CONTROL_CHECKPOINT, 0, false, true, do_checkpoint },
+    { CONTROL_UNDO, 0, false, true, do_undo },
 };
 
 int request_serve(struct visitor *visitor, const struct control *request, const int *fds, size_t count,
@@ -286,6 +305,8 @@ int request_serve(struct visitor *visitor, const struct control *request, const 
             continue;
         if (visitor->keeper->phase >= PHASE_ENDING && !requests[i].late)
             return error_set(err, ERROR_REFUSED, "this sandbox is being stopped");
+        if (requests[i].waits && midway_is_under_way(&visitor->keeper->checkpoints))
+            return 1;
         return requests[i].serve(visitor, request, fds, err);
     }
     return error_set(err, ERROR_INVALID, "a keeper knows no such request");

@@ -304,7 +304,7 @@ static int until_next(const struct services_run *all, uint64_t now)
     return at <= now ? 0 : (int)((at - now) / 1000 + 1);
 }
 
-/* While everything is paused, no time passes for who is waited for. */
+/* While everything is paused or at rest, no time passes for who is waited for. */
 static void skip_time(struct services_run *all, uint64_t us)
 {
     all->began += us;
@@ -321,7 +321,7 @@ int services_tend(struct keeper *keeper)
     if (!all->under_way)
         return -1;
     all->looked = now;
-    if (keeper->paused) {
+    if (keeper->paused || midway_is_under_way(&keeper->checkpoints)) {
         if (all->began)
             skip_time(all, passed);
         return -1;

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -63,15 +64,35 @@ static int fill(int made, int dir, const struct record *record, const char *laye
     return symlinkat(layer, made, LAYERS_SNAPSHOT_LINK) < 0 ? error_sys(err, "write a snapshot") : 0;
 }
 
+/* Its directory, which whoever makes it has the lock of until it is done: one that nobody has the lock of, and
+ * that is not finished, was left by somebody who died, and its name is free. */
+static int reserve(int all, const char *name, bool *left, struct error *err)
+{
+    autoclose int made = -1;
+    struct stat status;
+
+    *left = mkdirat(all, name, 0700) < 0;
+    if (*left && errno != EEXIST)
+        return error_sys(err, "make a snapshot");
+    made = openat(all, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (made < 0)
+        return error_sys(err, "make a snapshot");
+    if (flock(made, LOCK_EX | LOCK_NB) < 0 || fstat(made, &status) < 0 || !status.st_nlink ||
+        fstatat(made, LAYERS_SNAPSHOT_LINK, &status, AT_SYMLINK_NOFOLLOW) == 0)
+        return error_set(err, ERROR_INVALID, "there is a snapshot %s already", name);
+    return steal_fd(&made);
+}
+
 static int make(int all, int layers, const char *name, int dir, const struct record *record, const char *layer,
                 struct error *err)
 {
     autofree char *holder = text_format(LAYERS_SNAPSHOT "%s", name);
-    autoclose int made = openat(all, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    bool left;
+    autoclose int made = reserve(all, name, &left, err);
     struct error ignored;
 
-    if (made < 0)
-        return error_sys(err, "make a snapshot");
+    if (made < 0 || (left && layers_release_all(layers, holder, err) < 0))
+        return -1;
     if (layers_hold(layers, layer, holder, err) == 0 && fill(made, dir, record, layer, err) == 0)
         return 0;
     (void)store_remove_tree(all, name, &ignored);
@@ -88,12 +109,7 @@ int snapshot_make(const char *state, const char *name, int dir, const struct rec
     autoclose int all = open_all(state, err), layers = all < 0 ? -1 : layers_open(state, err);
     autoclose int alone = layers < 0 ? -1 : layers_keep_out_sweeps(layers, err);
 
-    if (alone < 0)
-        return -1;
-    if (mkdirat(all, name, 0700) < 0)
-        return errno == EEXIST ? error_set(err, ERROR_INVALID, "there is a snapshot %s already", name)
-                               : error_sys(err, "make a snapshot");
-    return make(all, layers, name, dir, record, layer, err);
+    return alone < 0 ? -1 : make(all, layers, name, dir, record, layer, err);
 }
 
 static int read_layer(int dir, const char *state, struct snapshot *out, struct error *err)
@@ -140,11 +156,17 @@ struct removal {
     const char *name, *holder;
 };
 
+/* The link first: whoever dies from then on leaves what is as good as never made.  Its directory last: while it
+ * is there, whoever takes the name again looks for what is held under it. */
 static int remove_all(const struct removal *removal, struct error *err)
 {
-    if (store_remove_tree(removal->all, removal->name, err) < 0)
+    autofree char *link = text_format("%s/" LAYERS_SNAPSHOT_LINK, removal->name);
+
+    if (unlinkat(removal->all, link, 0) < 0 && errno != ENOENT)
+        return error_sys(err, "remove the snapshot %s", removal->name);
+    if (layers_release_all(removal->layers, removal->holder, err) < 0)
         return -1;
-    return layers_release_all(removal->layers, removal->holder, err);
+    return store_remove_tree(removal->all, removal->name, err);
 }
 
 static int remove_inside(void *argument)
@@ -158,12 +180,13 @@ int snapshot_remove(const char *state, const char *name, struct error *err)
 {
     autosnapshot struct snapshot snapshot = SNAPSHOT_NONE;
     autofree char *holder = text_format(LAYERS_SNAPSHOT "%s", name);
-    autoclose int all = open_all(state, err), layers = all < 0 ? -1 : layers_open(state, err);
+    autoclose int all = open_all(state, err), layers = all < 0 ? -1 : layers_open(state, err),
+                  alone = layers < 0 ? -1 : layers_keep_out_sweeps(layers, err);
     struct removal removal = { all, layers, name, holder };
     struct ids ids = { 0 };
     struct error why;
 
-    if (layers < 0)
+    if (alone < 0)
         return -1;
     if (snapshot_read(state, name, &snapshot, &why) == 0)
         record_get_ids(&snapshot.record, &ids);

@@ -83,7 +83,19 @@ void keeper_served(struct keeper *keeper, const struct error *failed)
 static bool may_make_checkpoints(const struct keeper *keeper)
 {
     return keeper->phase == PHASE_READY && !keeper->paused && !keeper->pausing && !keeper->turn.kind &&
-           !keeper->marks.asked; /* who waits for PID 1 hears no answer but its own */
+           !keeper->marks.asked && /* who waits for PID 1 hears no answer but its own */
+           !midway_is_under_way(&keeper->checkpoints);
+}
+
+/* One that was made while others were answered is there, or is not. */
+static void take_copied(void *owner, int made, const struct error *err)
+{
+    struct keeper *keeper = owner;
+
+    if (made < 0)
+        keeper_fail(keeper, err);
+    visitors_copied(keeper, made == MIDWAY_MADE || made == MIDWAY_SAME ? NULL : err);
+    visitors_release(keeper);
 }
 
 static void make_checkpoints(struct keeper *keeper)
@@ -266,7 +278,10 @@ static int begin(struct keeper *keeper, struct error *err)
                                                 .jobs = &keeper->jobs,
                                                 .meter = &keeper->meter,
                                                 .later = LATER_NONE,
-                                                .layers = -1 };
+                                                .layers = -1,
+                                                .making = MIDWAY_NONE,
+                                                .copied = take_copied,
+                                                .owner = keeper };
     if (keeper->jobs.nowhere < 0)
         return error_sys(err, "open /dev/null");
     make_room(keeper);
@@ -293,7 +308,7 @@ static uint64_t rest_at(const struct keeper *keeper)
 
     bool rests = (keeper->paused || keeper->pausing) && record->then && strcmp(record->then, "pause") == 0;
 
-    if (keeper->phase != PHASE_READY || rests || keeper->turn.kind)
+    if (keeper->phase != PHASE_READY || rests || keeper->turn.kind || midway_is_under_way(&keeper->checkpoints))
         return 0;
     return ttl && (!idle || ttl < idle) ? ttl : idle;
 }

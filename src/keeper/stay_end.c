@@ -3,6 +3,7 @@
 #include "keeper/stay_inner.h"
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/text.h"
 #include "box/box.h"
 #include "init/wire.h"
@@ -10,8 +11,21 @@
 
 #include <signal.h>
 
+/* Who is at rest can neither end nor die. */
+static void give_up_copy(struct keeper *keeper)
+{
+    struct error err;
+
+    if (!midway_is_under_way(&keeper->checkpoints))
+        return;
+    midway_abandon(&keeper->checkpoints);
+    error_set(&err, ERROR_REFUSED, "this sandbox is being stopped");
+    visitors_copied(keeper, &err);
+}
+
 void keeper_kill(struct keeper *keeper)
 {
+    give_up_copy(keeper);
     sys_pidfd_kill(keeper->box->pidfd, SIGKILL);
     if (keeper->paused) /* in some groups nobody dies who is frozen */
         (void)freezer_set(&keeper->box->freezer, false);
@@ -24,6 +38,7 @@ void keeper_end(struct keeper *keeper, uint64_t patience_ms)
 
     if (keeper->phase >= PHASE_ENDING && patience_ms)
         return;
+    give_up_copy(keeper);
     keeper_resume(keeper); /* who is stopped cannot end */
     services_stop(keeper);
     keeper->phase = PHASE_ENDING;

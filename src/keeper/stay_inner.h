@@ -29,8 +29,12 @@ struct visitor {
     bool stops;           /* waits for the end */
     bool pauses;          /* waits for a pause */
     bool turns;           /* waits for a rollback */
-    struct control *held; /* what it asked for, and is done when services run; with `held_fd` */
+    bool copies;          /* waits for a checkpoint */
+    bool prepared;        /* what it asked for was begun by a checkpoint */
+    struct control *held; /* what it asked for, and is done when services run and no files are copied; with
+                           * `held_fd` */
     int held_fd;
+    uint64_t held_turn; /* who came first is served first */
 };
 
 struct keeper {
@@ -41,6 +45,7 @@ struct keeper {
     uint64_t door_at; /* in microseconds: when it is opened again; 0: it is open */
     struct visitor *visitors;
     size_t visitors_len, visitors_max;
+    uint64_t turns; /* how often something was held */
     struct jobs jobs;
     struct trace trace;
     struct meter meter;
@@ -100,7 +105,10 @@ void visitors_turned(struct keeper *keeper, const struct error *failed);
 /* Who waits for a pause is told: `failed` NULL: it is there. */
 void visitors_paused(struct keeper *keeper, const struct error *failed);
 
-/* What was asked for while services were started is done. */
+/* Who waits for a checkpoint is told: `failed` NULL: it is there. */
+void visitors_copied(struct keeper *keeper, const struct error *failed);
+
+/* What was asked for while services were started, or files copied, is done. */
 void visitors_release(struct keeper *keeper);
 
 /* Who waits for the end is told, and all are sent away. */
@@ -110,6 +118,6 @@ void visitor_answer(const struct visitor *visitor, const struct control *message
 
 /* --- requests.c --- */
 
-/* 1: not yet; it is to be asked again when services run. */
+/* 1: not yet; it is to be asked again when services run, or files were copied. */
 int request_serve(struct visitor *visitor, const struct control *request, const int *fds, size_t count,
                   struct error *err);

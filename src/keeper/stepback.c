@@ -90,6 +90,16 @@ static bool seems_quiet(const struct checkpoints *checkpoints)
     return !jobs_running(checkpoints->jobs) && now.count <= 1;
 }
 
+int checkpoints_prepare_undo(struct checkpoints *checkpoints, struct error *err)
+{
+    int begun;
+
+    if (checkpoints->layers < 0 || seems_quiet(checkpoints))
+        return 0;
+    begun = midway_begin(checkpoints, false, err);
+    return begun < 0 ? -1 : begun == MIDWAY_UNDER_WAY;
+}
+
 int checkpoints_undo(struct checkpoints *checkpoints, const char *layer, uint64_t step, bool *in_place,
                      struct error *err)
 {
@@ -107,7 +117,7 @@ int checkpoints_undo(struct checkpoints *checkpoints, const char *layer, uint64_
     if (layers_chain(checkpoints->layers, layer, &chain, err) < 0)
         return 1;
     *in_place = true;
-    done = midway_make(checkpoints, false, &then, err);
+    done = midway_make(checkpoints, &then, err);
     checkpoints_drop_old(checkpoints);
     return done < 0 ? -1 : done == MIDWAY_NOT;
 }

@@ -21,20 +21,31 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+static bool needs_helpers(const struct ids *ids)
+{
+    return ids->helpers && ids->rows == 2;
+}
+
+int upper_act_here(const struct ids *ids, int (*act)(void *argument), void *argument, struct error *err)
+{
+    if (needs_helpers(ids))
+        return idmap_run(ids, act, argument, err);
+    if (!ids->shifted)
+        (void)sys_own_user_namespace(); /* without, what its owner has closed cannot be opened */
+    return act(argument);
+}
+
 int upper_act(const struct ids *ids, int (*act)(void *argument), void *argument, struct error *err)
 {
-    if (ids->helpers && ids->rows == 2)
+    if (needs_helpers(ids))
         return idmap_run(ids, act, argument, err);
 
     pid_t child = fork();
 
     if (child < 0)
         return error_sys(err, "fork");
-    if (child == 0) {
-        if (!ids->shifted)
-            (void)sys_own_user_namespace(); /* without, what its owner has closed cannot be opened */
-        _exit(act(argument) < 0 ? 1 : 0);
-    }
+    if (child == 0)
+        _exit(upper_act_here(ids, act, argument, err) < 0 ? 1 : 0);
     while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
         continue;
     return 0;

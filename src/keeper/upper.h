@@ -19,3 +19,6 @@ void upper_tidy(void);
 
 /* Calls `act` in a process that may open everything in layers of these ids, and waits for it. */
 int upper_act(const struct ids *ids, int (*act)(void *argument), void *argument, struct error *err);
+
+/* The same for a process that was made for it: it becomes one that may, where that is possible. */
+int upper_act_here(const struct ids *ids, int (*act)(void *argument), void *argument, struct error *err);

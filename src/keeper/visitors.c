@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -62,6 +63,7 @@ static void hold(struct visitor *visitor, const struct control *request, int *fd
     visitor->held = memory_zero(sizeof *request);
     *visitor->held = *request;
     visitor->held_fd = count ? steal_fd(&fds[0]) : -1;
+    visitor->held_turn = ++visitor->keeper->turns;
     visitor->source.events = 0;
 }
 
@@ -78,14 +80,26 @@ static void visitor_serve(struct visitor *visitor, const struct control *request
         own_close(&fds[i]);
 }
 
+/* Who was held first, but not after `last`. */
+static struct visitor *next_held(const struct keeper *keeper, uint64_t last)
+{
+    struct visitor *first = NULL;
+
+    for (struct visitor *visitor = keeper->visitors; visitor; visitor = visitor->next)
+        if (visitor->held && visitor->held_turn <= last && (!first || visitor->held_turn < first->held_turn))
+            first = visitor;
+    return first;
+}
+
+/* Some may have to wait again. */
 void visitors_release(struct keeper *keeper)
 {
-    for (struct visitor *visitor = keeper->visitors; visitor; visitor = visitor->next) {
+    uint64_t last = keeper->turns;
+
+    for (struct visitor *visitor; (visitor = next_held(keeper, last));) {
         autofree struct control *request = steal_ptr(&visitor->held);
         int fd = steal_fd(&visitor->held_fd);
 
-        if (!request)
-            continue;
         visitor->source.events = POLLIN;
         visitor_serve(visitor, request, &fd, fd >= 0);
     }
@@ -193,6 +207,21 @@ void visitors_turned(struct keeper *keeper, const struct error *failed)
         if (visitor->turns)
             tell(visitor, failed);
         visitor->turns = false;
+    }
+}
+
+void visitors_copied(struct keeper *keeper, const struct error *failed)
+{
+    struct control done = CONTROL(CONTROL_DONE);
+
+    if (!failed)
+        memcpy(done.layer, checkpoints_shown(&keeper->checkpoints), sizeof done.layer);
+    for (struct visitor *visitor = keeper->visitors; visitor; visitor = visitor->next) {
+        if (visitor->copies && failed)
+            visitor_refuse(visitor, failed);
+        else if (visitor->copies)
+            visitor_answer(visitor, &done);
+        visitor->copies = false;
     }
 }
 

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
@@ -34,19 +35,97 @@ static int copy_one(const char *from, const char *to, const char *name)
     return 0;
 }
 
+/* Names of extended attributes, one after the other; -1 and errno. */
+struct names {
+    char few[512];
+    char *many;
+    ssize_t len;
+};
+
+#define autonames __attribute__((cleanup(names_free)))
+
+static void names_free(struct names *names)
+{
+    free(names->many);
+}
+
+static void list_names(const char *path, struct names *out)
+{
+    out->many = NULL;
+    out->len = listxattr(path, out->few, sizeof out->few);
+    if (out->len >= 0 || errno != ERANGE)
+        return;
+    out->many = memory_zero(NAMES_MAX);
+    out->len = listxattr(path, out->many, NAMES_MAX);
+}
+
+/* The one after `last`; NULL: the first, and then: there is none. */
+static const char *next_name(const struct names *names, const char *last)
+{
+    const char *first = names->many ? names->many : names->few;
+    const char *next = last ? last + strlen(last) + 1 : first;
+
+    return names->len > 0 && next < first + names->len ? next : NULL;
+}
+
 static int copy_xattrs(const char *from, const char *to, bool marks)
 {
-    char few[512];
-    ssize_t len = listxattr(from, few, sizeof few);
-    autofree char *many = len < 0 && errno == ERANGE ? memory_zero(NAMES_MAX) : NULL;
-    const char *names = many ? many : few;
+    autonames struct names names;
 
-    if (many)
-        len = listxattr(from, many, NAMES_MAX);
-    if (len <= 0)
-        return len == 0 || may_be_left(errno) ? 0 : -1;
-    for (const char *name = names; name < names + len; name += strlen(name) + 1)
+    list_names(from, &names);
+    if (names.len < 0)
+        return may_be_left(errno) ? 0 : -1;
+    for (const char *name = NULL; (name = next_name(&names, name));)
         if ((marks || !is_mark(name)) && copy_one(from, to, name) < 0)
+            return -1;
+    return 0;
+}
+
+/* Those that whoever is inside can set; of the others we could bring none back. */
+static bool is_of_files(const char *name)
+{
+    return (text_starts(name, "user.") && !is_mark(name)) || text_starts(name, "system.posix_acl_") ||
+           strcmp(name, "security.capability") == 0;
+}
+
+/* Whether `other` has all that `one` has, with the same values. */
+static bool has_all(const char *one, const char *other)
+{
+    autofree char *left = NULL, *right = NULL;
+    autonames struct names names;
+
+    list_names(one, &names);
+    for (const char *name = NULL; (name = next_name(&names, name));) {
+        if (!is_of_files(name))
+            continue;
+        left = left ? left : memory_resize(NULL, VALUE_MAX);
+        right = right ? right : memory_resize(NULL, VALUE_MAX);
+
+        ssize_t len = getxattr(one, name, left, VALUE_MAX);
+
+        if (len >= 0 &&
+            (getxattr(other, name, right, VALUE_MAX) != len || memcmp(left, right, (size_t)len) != 0))
+            return false;
+    }
+    return true;
+}
+
+bool attributes_same_extended(int one, int other)
+{
+    struct fd_path left = sys_fd_path(one), right = sys_fd_path(other);
+
+    return has_all(left.text, right.text) && has_all(right.text, left.text);
+}
+
+int attributes_drop_extended(int from, int to)
+{
+    struct fd_path its = sys_fd_path(from), ours = sys_fd_path(to);
+    autonames struct names names;
+
+    list_names(ours.text, &names);
+    for (const char *name = NULL; (name = next_name(&names, name));)
+        if (is_of_files(name) && getxattr(its.text, name, NULL, 0) < 0 && errno == ENODATA &&
+            removexattr(ours.text, name) < 0 && !may_be_left(errno))
             return -1;
     return 0;
 }

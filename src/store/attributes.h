@@ -1,5 +1,7 @@
 #pragma once
 
+#include <stdbool.h>
+
 /* What a directory of a layer says about itself: the kernel shows the topmost one's, so each that is made for
  * another must say the same. */
 
@@ -11,3 +13,10 @@ int attributes_copy(int from, const char *from_name, int to, const char *to_name
  * is that of `from`. */
 struct stat;
 int attributes_copy_all(int from, int to, const struct stat *status);
+
+/* Whether both have the same extended attributes of those that a program can set: its own, access control
+ * lists, capabilities of a file. */
+bool attributes_same_extended(int one, int other);
+
+/* Takes those of them from `to` that `from` does not have.  -1 and errno. */
+int attributes_drop_extended(int from, int to);

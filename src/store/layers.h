@@ -98,5 +98,5 @@ int layers_measure(int layers, const char *lid, struct error *err);
 
 /* Removes what nobody makes, needs or removes any more: references of holders that are gone (neither in
  * sandboxes/ nor in layers/, nor, as snapshot.NAME, in snapshots/), layers without references, temporary
- * names.  Best effort; does nothing while somebody keeps sweeps out. */
+ * names, snapshots that were not finished.  Best effort; does nothing while somebody keeps sweeps out. */
 void layers_sweep(const char *state);

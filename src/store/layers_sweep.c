@@ -101,6 +101,23 @@ static void sweep_name(const struct sweep *sweep, const char *name)
         (void)store_remove_tree(sweep->layers, name, &ignored);
 }
 
+/* One without its link was left by somebody who died over making or removing it: who does that keeps us out. */
+static void sweep_snapshots(const struct sweep *sweep)
+{
+    autoclose int all = openat(sweep->state, "snapshots", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    autostrings struct strings names = STRINGS_NONE;
+    struct error ignored;
+
+    if (all < 0 || list(all, ".", &names) < 0)
+        return;
+    for (size_t i = 0; i < names.len; i++) {
+        autofree char *link = text_format("%s/" LAYERS_SNAPSHOT_LINK, names.items[i]);
+
+        if (!exists(all, link))
+            (void)store_remove_tree(all, names.items[i], &ignored);
+    }
+}
+
 void layers_sweep(const char *state)
 {
     autoclose int base = open(state, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -116,6 +133,7 @@ void layers_sweep(const char *state)
     for (size_t i = 0; i < names.len; i++)
         if (store_is_id(names.items[i]))
             sweep_layer(&sweep, names.items[i]);
+    sweep_snapshots(&sweep);
 }
 
 /* --- measuring --- */

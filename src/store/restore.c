@@ -105,7 +105,8 @@ static off_t next_data(int fd, off_t at, off_t size)
     return found < size ? found : size;
 }
 
-/* 1: they are the same; times can be set, so they alone do not tell. */
+/* 1: they are the same; times can be set, so they alone do not tell.  Extended attributes change none that can
+ * be compared. */
 static int has_same_bytes(struct restorer *restorer, const struct place *place)
 {
     autoclose int wanted = sys_open_on_mount(place->level->wanted, place->name, O_RDONLY | O_NONBLOCK),
@@ -116,6 +117,8 @@ static int has_same_bytes(struct restorer *restorer, const struct place *place)
         return 0; /* somebody inside holds a lease on it; another file can take its place even so */
     if (wanted < 0 || live < 0)
         return failed(restorer, "open");
+    if (!attributes_same_extended(wanted, live))
+        return 0;
     while (at < size) {
         off_t left = next_data(wanted, at, size), right = next_data(live, at, size);
         ssize_t got, other;
@@ -411,9 +414,11 @@ static int fix_directory(struct restorer *restorer, const struct level *level)
 
     if (fstat(level->wanted, &wanted) < 0 || fstat(level->live, &live) < 0)
         return failed(restorer, "look at");
-    if (looks_the_same(&wanted, &live))
+    if (looks_the_same(&wanted, &live) && attributes_same_extended(level->wanted, level->live))
         return 0;
     ++*restorer->changed;
+    if (attributes_drop_extended(level->wanted, level->live) < 0)
+        return failed(restorer, "bring back");
     return attributes_copy_all(level->wanted, level->live, &wanted) < 0 ? failed(restorer, "bring back") : 0;
 }
 

@@ -29,7 +29,7 @@ int restore_find_opaque(const int *layers, size_t count, enum merge_marks marks,
                         struct error *err);
 
 /* Only what differs is touched: a file is replaced at once and whole, by a rename in its directory; a directory
- * that is in both states stays.  Owners, modes, times and hard links among what is replaced come back, too.  By
- * handles, no link is followed, and nothing that is mounted in the tree is looked at.  Adds to `changed` what
- * was touched.  After a failure each file is in one of its two states. */
+ * that is in both states stays.  Owners, modes, times, extended attributes and hard links among what is
+ * replaced come back, too.  By handles, no link is followed, and nothing that is mounted in the tree is looked
+ * at.  Adds to `changed` what was touched.  After a failure each file is in one of its two states. */
 int restore_run(const struct restore *restore, uint64_t *changed, struct error *err);

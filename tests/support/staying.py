@@ -1,9 +1,10 @@
 """For tests of sandboxes that stay."""
 import contextlib
 import json
+import os
 
 from support.harness import equal
-from support.running import descendants, nothing_left, reap
+from support.running import descendants, nothing_left, reap, wait_for
 
 
 @contextlib.contextmanager
@@ -18,6 +19,19 @@ def staying(place, *options, **kwargs):
         place.cove("rm", "-f", ident)
         reap()
     nothing_left(place)
+
+
+def layers(place):
+    found = place.state / "layers"
+    return sorted(os.listdir(found)) if found.exists() else []
+
+
+@contextlib.contextmanager
+def staying_alone(place, *options):
+    """The same of the only one there is: afterwards no layer is left either."""
+    with staying(place, *options) as ident:
+        yield ident
+    wait_for(lambda: not layers(place), what="the end of its layers")
 
 
 def execute(place, ident, script, *options, **kwargs):

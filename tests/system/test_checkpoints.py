@@ -1,5 +1,4 @@
 """Checkpoints: after each step of a sandbox that stays; rollback, undo, snapshots, forks, and what is left of them."""
-import contextlib
 import json
 import os
 import pathlib
@@ -11,14 +10,11 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from support.harness import equal, main, test  # noqa: E402
-from support.running import adopt_orphans, digest, nothing_left, one_error, reap, start, finish, wait_for, write  # noqa: E402
+from support.running import adopt_orphans, digest, one_error, start, finish, wait_for, write  # noqa: E402
+from support.staying import execute, good, layers, steps  # noqa: E402
+from support.staying import staying_alone as staying  # noqa: E402
 
 LOOK = "cd / && find \"$0\" ~ tmp -printf '%p %y %m %n %s %T@ %l\\n' 2>/dev/null | sort; find \"$0\" -type f -exec cat {} +"
-
-
-def layers(place):
-    found = place.state / "layers"
-    return sorted(os.listdir(found)) if found.exists() else []
 
 
 def copies(place):
@@ -26,36 +22,8 @@ def copies(place):
     return [lid for lid in layers(place) for name in os.listdir(place.state / "layers" / lid) if name.startswith("b")]
 
 
-@contextlib.contextmanager
-def staying(place, *options):
-    """The id of a sandbox that stays; afterwards nothing of it is left, no layer either."""
-    done = place.cove("create", *options)
-    equal((done.code, done.err), (0, b""), done)
-    (ident,) = done.text.split()
-    try:
-        yield ident
-    finally:
-        place.cove("rm", "-f", ident)
-        reap()
-    nothing_left(place)
-    wait_for(lambda: not layers(place), what="the end of its layers")
-
-
-def execute(place, ident, script, *options, **kwargs):
-    return place.cove("exec", *options, ident, "--", "sh", "-c", script, **kwargs)
-
-
-def good(done):
-    equal((done.code, done.err), (0, b""), done)
-    return done
-
-
 def look(place, ident):
     return good(place.cove("exec", ident, "--", "sh", "-c", LOOK, str(place.work))).text
-
-
-def steps(place, ident):
-    return json.loads(place.cove("steps", "--json", ident).out)["steps"]
 
 
 def looked(place, ident, number):

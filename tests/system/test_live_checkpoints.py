@@ -12,36 +12,9 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from support.harness import equal, main, test  # noqa: E402
-from support.running import adopt_orphans, digest, nothing_left, one_error, reap, wait_for, write  # noqa: E402
-
-
-def layers(place):
-    found = place.state / "layers"
-    return sorted(os.listdir(found)) if found.exists() else []
-
-
-@contextlib.contextmanager
-def staying(place, *options):
-    """The id of a sandbox that stays; afterwards nothing of it is left, no layer either."""
-    done = place.cove("create", *options)
-    equal((done.code, done.err), (0, b""), done)
-    (ident,) = done.text.split()
-    try:
-        yield ident
-    finally:
-        place.cove("rm", "-f", ident)
-        reap()
-    nothing_left(place)
-    wait_for(lambda: not layers(place), what="the end of its layers")
-
-
-def execute(place, ident, script, *options):
-    return place.cove("exec", *options, ident, "--", "sh", "-c", script)
-
-
-def good(done):
-    equal((done.code, done.err), (0, b""), done)
-    return done
+from support.running import adopt_orphans, descendants, digest, finish, one_error, start, wait_for, write  # noqa: E402
+from support.staying import execute, good, keeper, layers, state  # noqa: E402
+from support.staying import staying_alone as staying  # noqa: E402
 
 
 def looked(place, ident, number):
@@ -155,6 +128,65 @@ def a_file_that_is_mapped_is_seen_to_change(place):
             layer = looked(place, ident, 2 + number)["checkpoint"]
             (path,) = (place.state / "layers" / layer).rglob("mapped")
             equal(path.read_text(), f"{number}yz")
+
+
+def counts(row):
+    return (row["added"], row["changed"], row["removed"])
+
+
+def told(row):
+    return sorted((file["how"], file["path"].rsplit("/", 1)[1]) for file in row["files"])
+
+
+@test
+def a_step_beside_a_living_process_is_counted_by_what_it_alone_changed(place):
+    for name in ("base", "other", "dir/in", "dir/more"):
+        write(place.work / name, f"{name}\n")
+    with staying(place) as ident:
+        server(place, ident)
+        good(execute(place, ident, "echo 1 >one; echo 1 >two; echo x >>base; rm -r dir; mkdir dir; echo h >~/h"))
+        row = looked(place, ident, 2)
+        equal((counts(row), told(row)), ((3, 1, 2), [("added", "h"), ("added", "one"), ("added", "two"), ("changed", "base"), ("removed", "in"), ("removed", "more")]), "the first, of what it lies on")
+        good(execute(place, ident, "echo 2 >>two; rm one; echo 3 >three; chmod 600 base; ln two hard; echo back >dir/in"))
+        row = looked(place, ident, 3)
+        equal((counts(row), told(row)), ((3, 2, 1), [("added", "hard"), ("added", "in"), ("added", "three"), ("changed", "base"), ("changed", "two"), ("removed", "one")]), "what the steps before it changed is not its own")
+        wait_for(lambda: all(file["sha256"] for file in looked(place, ident, 3)["files"] if file["how"] != "removed"), what="the hashes")
+        new = {file["path"].rsplit("/", 1)[1]: file["sha256"] for file in looked(place, ident, 3)["files"]}
+        equal((new["three"], new["two"]), tuple(hashlib.sha256(text).hexdigest() for text in (b"3\n", b"1\n2\n")))
+        good(execute(place, ident, "touch base; rm three; rm -r dir"))
+        row = looked(place, ident, 4)
+        equal((counts(row), told(row)), ((0, 0, 3), [("removed", "dir"), ("removed", "in"), ("removed", "three")]))
+        listed = [line for line in place.cove("steps", ident).text.splitlines() if line.split()[0] == "4"]
+        assert listed and "+0 ~0 -3" in listed[0], listed
+
+
+@test
+def the_first_step_after_the_last_process_is_counted_by_what_it_alone_changed(place):
+    with staying(place) as ident:
+        good(execute(place, ident, "sleep 1000 >/dev/null 2>&1 & echo $! >/tmp/pid; echo 1 >one; seq 1000 >many"))
+        assert looked(place, ident, 1)["checkpoint"]
+        good(execute(place, ident, "kill $(cat /tmp/pid); while kill -0 $(cat /tmp/pid) 2>/dev/null; do sleep 0.01; done; echo 2 >two; rm one"))
+        row = looked(place, ident, 2)
+        equal((counts(row), told(row)), ((1, 0, 1), [("added", "two"), ("removed", "one")]))
+
+
+@test
+def what_a_killed_keeper_has_not_counted_is_counted_by_the_next(place):
+    """As if it had been killed before: the lines about the last step are taken away."""
+    with staying(place) as ident:
+        server(place, ident)
+        good(execute(place, ident, "echo 1 >one; echo 1 >two"))
+        good(execute(place, ident, "echo 2 >>two; rm one"))
+        looked(place, ident, 3)
+        os.kill(keeper(place, ident), signal.SIGKILL)
+        trace = place.state / "sandboxes" / ident / "trace.jsonl"
+        wait_for(lambda: state(place, ident) == "killed", what="the end of its keeper")
+        lines = trace.read_text().split("\n")[:-1]
+        (at,) = [i for i, line in enumerate(lines) if json.loads(line)["kind"] == "step.changed" and json.loads(line)["data"]["number"] == 3]
+        trace.write_text("".join(line + "\n" for line in lines[:at]))
+        good(place.cove("start", ident))
+        row = looked(place, ident, 3)
+        equal((counts(row), told(row)), ((0, 1, 1), [("changed", "two"), ("removed", "one")]))
 
 
 # While nobody looks closely the mapping cannot be written to; and its page stays dirty, so no fault tells of a change.
@@ -285,6 +317,108 @@ def a_keeper_that_is_killed_loses_no_checkpoint_and_stops_nobody_for_good(place)
             equal(stamp(place, layer), before)
         some = chance.choice(sorted(made))
         good(place.cove("rollback", ident, some))
+
+
+# A copy that takes its time
+
+
+def copiers(place, ident):
+    """Who copies for this sandbox just now."""
+    found = []
+    for pid in descendants(keeper(place, ident)):
+        with contextlib.suppress(OSError):  # it was quick
+            if pathlib.Path(f"/proc/{pid}/comm").read_text() == "cove-copier\n":
+                found.append(pid)
+    return found
+
+
+@contextlib.contextmanager
+def copying(place, ident, *command):
+    """The command, while the copy that it has asked for stands still; the caller waits for its end."""
+    process = start(place, *command)
+    held = []
+    try:
+        end = time.monotonic() + 10
+        while not held:
+            held = copiers(place, ident)
+            for pid in held:
+                os.kill(pid, signal.SIGSTOP)
+            assert process.poll() is None and time.monotonic() < end, "no copy was seen"
+        yield process
+    finally:
+        for pid in held:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+
+
+MANY = "mkdir many; cd many; i=0; while [ $i -lt 3000 ]; do echo $i >$i; i=$((i+1)); done"
+
+
+@test
+def a_long_copy_keeps_nobody_from_an_answer(place):
+    with staying(place, "--live-files", "10") as ident:
+        number = server(place, ident, "echo here; while :; do date +%N >clock; sleep 0.01; done")
+        good(execute(place, ident, MANY))
+        looked(place, ident, 2)
+        with copying(place, ident, "snapshot", ident, "--name", "big") as snapshot:
+            (row,) = json.loads(good(place.cove("ls", "--json", timeout=5)).out)
+            equal((row["id"], row["state"]), (ident, "running"))
+            for words in (("show", ident), ("steps", ident), ("tree", ident)):
+                good(place.cove(*words, timeout=5))
+            equal(good(place.cove("logs", "--step", number, ident, timeout=5)).text, "here\n")
+            waiting = [start(place, "exec", ident, "--", "echo", "later")]
+            time.sleep(0.2)
+            waiting.append(start(place, "pause", ident))
+            clock = list((place.state / "sandboxes" / ident).glob("u*/clock"))[0]
+            before = clock.stat().st_mtime_ns
+            time.sleep(0.3)
+            equal(([process.poll() for process in waiting], snapshot.poll()), ([None, None], None), "who would start or stop somebody waits")
+            equal(clock.stat().st_mtime_ns, before, "and everybody rests")
+        good(finish(snapshot))
+        good(finish(waiting[1]))
+        good(place.cove("resume", ident))
+        equal(good(finish(waiting[0])).text, "later\n", "it was asked for before the pause, and is served first")
+        wait_for(lambda: clock.stat().st_mtime_ns != before, what="the server, which goes on")
+        (fork,) = good(place.cove("fork", "big")).text.split()
+        equal(execute(place, fork, "ls many | wc -l; cat many/2999").text, "3000\n2999\n")
+        place.cove("rm", "-f", fork)
+        good(place.cove("snapshot", "rm", "big"))
+
+
+@test
+def a_sandbox_can_be_stopped_while_it_is_copied(place):
+    for command in (("snapshot", "--name", "never"), ("undo",)):
+        with staying(place) as ident:
+            good(execute(place, ident, "echo 1 >one"))
+            looked(place, ident, 1)
+            server(place, ident, MANY + "; touch ../done; sleep 1000")
+            wait_for(lambda: list((place.state / "sandboxes" / ident).glob("u*/done")), seconds=20, what="many files")
+            before = layers(place)
+            with copying(place, ident, command[0], ident, *command[1:]) as process:
+                began = time.monotonic()
+                good(place.cove("stop", "--timeout", "1s", ident, timeout=20))
+                assert time.monotonic() - began < 10, "it waited for the copy"
+                failed = finish(process)
+                equal(failed.code, 125, failed)
+                assert b"being stopped" in failed.err, failed
+            equal(layers(place), before, "nothing of the copy is left")
+            good(place.cove("start", ident))
+            equal(execute(place, ident, "cat one many/7; ls many | wc -l").text, "1\n7\n3000\n")
+        equal(good(place.cove("snapshot", "ls")).text.count("never"), 0)
+
+
+@test
+def a_keeper_that_is_killed_while_files_are_copied_leaves_nobody(place):
+    with staying(place, "--live-files", "10") as ident:
+        server(place, ident)
+        good(execute(place, ident, MANY))
+        looked(place, ident, 2)
+        with copying(place, ident, "snapshot", ident, "--name", "never") as process:
+            os.kill(keeper(place, ident), signal.SIGKILL)
+            equal(finish(process).code, 125)
+            wait_for(lambda: state(place, ident) == "killed", what="the end of all")
+        good(place.cove("start", ident))
+        equal(execute(place, ident, "cat many/7; ls many | wc -l").text, "7\n3000\n")
 
 
 # Bounds

@@ -6,6 +6,7 @@
 #include "changes/apply.h"
 #include "changes/digest.h"
 #include "tests/support/unit.h"
+#include "tests/support/unit_chance.h"
 #include "tests/support/unit_scratch.h"
 #include "tests/unit/changes/oracle.h"
 #include "tests/unit/changes/world.h"
@@ -22,51 +23,15 @@
 #include <sys/stat.h>
 #include <sys/xattr.h>
 
-enum { SOMEBODY = 54321 };
-
 static bool as_root;
 
 /* --- an overlay in a scratch directory -------------------------------------------------------- */
 
-static void write_file(const char *path, const char *content)
-{
-    autoclose int fd = open(path, O_WRONLY | O_CLOEXEC);
-
-    if (fd < 0 || write(fd, content, strlen(content)) < 0) {
-        perror(path);
-        exit(1);
-    }
-}
-
-/* A mount namespace of our own; for the user a user namespace around it, in which we are root. */
-static void enter_namespaces(void)
-{
-    if (!as_root && geteuid() == 0 &&
-        (setresgid(SOMEBODY, SOMEBODY, SOMEBODY) || setresuid(SOMEBODY, SOMEBODY, SOMEBODY)))
-        exit(1);
-
-    autofree char *uids = text_format("0 %u 1", geteuid()), *gids = text_format("0 %u 1", getegid());
-
-    /* Whoever changed ids does not own its own /proc files until it says so. */
-    prctl(PR_SET_DUMPABLE, 1);
-    if (unshare(CLONE_NEWNS | (as_root ? 0 : CLONE_NEWUSER)) < 0) {
-        perror("unshare");
-        exit(1);
-    }
-    if (!as_root) {
-        write_file("/proc/self/setgroups", "deny");
-        write_file("/proc/self/uid_map", uids);
-        write_file("/proc/self/gid_map", gids);
-    }
-    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL);
-}
-
 static void start(struct world *world, const char *mask)
 {
-    const char *more = ",redirect_dir=nofollow,index=off,metacopy=off"; /* as root's sandboxes have it */
     autofree char *options =
         text_format("%slowerdir=%s%sbase,upperdir=upper,workdir=work,volatile%s", as_root ? "" : "userxattr,",
-                    mask ? mask : "", mask ? ":" : "", as_root ? more : "");
+                    mask ? mask : "", mask ? ":" : "", CHANCE_OPTIONS(as_root));
 
     assert_int_equal(chdir(world->scratch->path), 0);
     if (mount("overlay", "merged", "overlay", 0, options) < 0)
@@ -217,166 +182,39 @@ static void a_command_cannot_forge_marks(void **state)
 
 /* --- many operations by chance ------------------------------------------------------------------ */
 
-struct dice {
-    uint64_t state;
-};
-
-static unsigned roll(struct dice *dice, unsigned sides)
-{
-    dice->state ^= dice->state << 13;
-    dice->state ^= dice->state >> 7;
-    dice->state ^= dice->state << 17;
-    return (unsigned)(dice->state >> 33) % sides;
-}
-
-/* Few names and few contents, so that they meet often. */
-static void some_path(struct dice *dice, char path[32])
-{
-    size_t len = 0;
-
-    for (unsigned depth = 1 + roll(dice, 3); depth--; path[len++] = '/')
-        path[len++] = (char)('a' + roll(dice, 4));
-    path[len - 1] = '\0';
-}
-
-static void put(const char *path, const char *content, int flags)
-{
-    autoclose int fd = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | flags, 0644);
-
-    if (fd >= 0 && write(fd, content, strlen(content)) < 0)
-        fail_msg("write %s", path);
-}
-
-static int remove_one(const char *path, const struct stat *status, int type, struct FTW *at)
-{
-    (void)status;
-    (void)type;
-    (void)at;
-    return remove(path);
-}
-
-static void remove_all(const char *path)
-{
-    nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-}
-
-static void put_by_memory(const char *path, char byte)
-{
-    autoclose int fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-    struct stat status;
-
-    if (fd < 0 || fstat(fd, &status) < 0 || !S_ISREG(status.st_mode) || !status.st_size)
-        return;
-
-    char *memory = mmap(NULL, (size_t)status.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-
-    if (memory == MAP_FAILED)
-        return;
-    memory[0] = byte;
-    munmap(memory, (size_t)status.st_size);
-}
-
-/* Whatever fails, fails: as it would inside. */
-static void act(struct dice *dice)
-{
-    static const char *const contents[] = { "", "one", "two", "three", "another" };
-    static const mode_t modes[] = { 0644, 0755, 0600 };
-    const char *content = contents[roll(dice, ARRAY_LEN(contents))];
-    mode_t mode = modes[roll(dice, ARRAY_LEN(modes))];
-    char path[32], other[32];
-    int failed = 0;
-
-    some_path(dice, path);
-    some_path(dice, other);
-    switch (roll(dice, 19)) {
-    case 0:
-    case 1:
-        put(path, content, O_CREAT | O_TRUNC);
-        break;
-    case 2:
-        put(path, content, O_APPEND);
-        break;
-    case 3:
-        put(path, content, O_TRUNC);
-        break;
-    case 4:
-        failed = fchmodat(AT_FDCWD, path, mode, 0);
-        break;
-    case 5:
-        failed = unlink(path);
-        break;
-    case 6:
-        remove_all(path);
-        break;
-    case 7:
-        remove_all(path);
-        failed = mkdir(path, mode | 0700);
-        break;
-    case 8:
-    case 9:
-        failed = mkdir(path, 0755);
-        break;
-    case 10:
-    case 11:
-    case 12:
-        failed = rename(path, other);
-        break;
-    case 13:
-        failed = renameat2(AT_FDCWD, path, AT_FDCWD, other, RENAME_EXCHANGE);
-        break;
-    case 14:
-        failed = symlink(content, path);
-        break;
-    case 15:
-        failed = truncate(path, 3 * 4096);
-        break;
-    case 16:
-        put_by_memory(path, *content);
-        break;
-    case 17:
-        failed = setxattr(path, "user.note", content, strlen(content), 0);
-        break;
-    default:
-        failed = link(path, other);
-        break;
-    }
-    (void)failed;
-}
-
 /* A base, and what was done to it, by chance. */
 static struct world *some_world(unsigned seed)
 {
-    struct dice dice = { 0x9e3779b97f4a7c15u * seed };
+    struct dice dice = chance_dice(seed);
     void *made = NULL;
 
     assert_int_equal(overlay_setup(&made), 0);
 
     struct world *world = made;
 
-    assert_int_equal(chdir(unit_scratch_path(world->scratch, "base")), 0);
-    for (unsigned i = 0; i < 60; i++)
-        act(&dice);
+    chance_act(&dice, unit_scratch_path(world->scratch, "base"), 60);
     world_tick(world);
     start(world, NULL);
-    assert_int_equal(chdir("merged"), 0);
-    for (unsigned i = roll(&dice, 40); i; i--)
-        act(&dice);
+    chance_act(&dice, "merged", chance_roll(&dice, 40));
     world_scan(world);
     return world;
 }
 
+static void (*judge)(struct world *world, const char *what);
+
+static void check_seed(unsigned seed)
+{
+    autofree char *what = text_format("COVE_SEED=%u", seed);
+    void *world = some_world(seed);
+
+    judge(world, what);
+    overlay_teardown(&world);
+}
+
 static void for_each_seed(void (*check)(struct world *world, const char *what))
 {
-    unsigned seeds = getenv("COVE_SEEDS") ? (unsigned)strtoul(getenv("COVE_SEEDS"), NULL, 10) : 300;
-    unsigned first = getenv("COVE_SEED") ? (unsigned)strtoul(getenv("COVE_SEED"), NULL, 10) : 1;
-
-    for (unsigned seed = first; seed < first + seeds; seed++) {
-        autofree char *what = text_format("COVE_SEED=%u", seed);
-        void *world = some_world(seed);
-
-        check(world, what);
-        overlay_teardown(&world);
-    }
+    judge = check;
+    chance_each_seed(300, check_seed);
 }
 
 static void check_told(struct world *world, const char *what)
@@ -448,7 +286,8 @@ int main(int argc, char **argv)
         return 0;
     }
     umask(022);
-    enter_namespaces();
+    if (!chance_enter_namespaces(as_root))
+        return 1;
 
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_operation_is_told),

@@ -518,6 +518,28 @@ static void between_two_trees_only_what_was_touched_is_looked_at(void **state)
     world_expect(world, "");
 }
 
+/* Of two copies, each on top of one of the trees: what they share is not looked at. */
+static void a_file_that_two_copies_share_is_the_same(void **state)
+{
+    struct world *world = *state;
+    autoclose int one = -1, other = -1;
+    int touched[2];
+
+    world_run(world, "mkdir -p base/d upper/d one/d other/d && for s in base upper; do echo $s > $s/d/shared; "
+                     "echo $s > $s/d/apart; echo $s > $s/link; done && echo x > base/gone &&"
+                     "echo c > one/d/shared && ln one/d/shared other/d/shared && touch one/d/apart "
+                     "other/d/apart one/gone && ln -s x one/link && ln -P one/link other/link");
+    one = openat(world->scratch->dir, "one", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    other = openat(world->scratch->dir, "other", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    touched[0] = one;
+    touched[1] = other;
+    world->source.touched = touched;
+    world->source.touched_count = 2;
+    world_expect(world, "C d/apart\nC d/shared\nR gone\nC link\n");
+    world->source.beside = true;
+    world_expect(world, "C d/apart\nR gone\nC link\n");
+}
+
 int main(void)
 {
 #define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, world_setup, world_teardown)
@@ -549,6 +571,7 @@ int main(void)
         IN_WORLD(in_an_upper_of_hard_links_only_names_within_it_count),
         IN_WORLD(what_was_a_copy_from_the_first_is_known_by_its_layers),
         IN_WORLD(between_two_trees_only_what_was_touched_is_looked_at),
+        IN_WORLD(a_file_that_two_copies_share_is_the_same),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
