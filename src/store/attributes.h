@@ -11,3 +11,7 @@ int attributes_copy(int from, const char *from_name, int to, const char *to_name
  * is that of `from`. */
 struct stat;
 int attributes_copy_all(int from, int to, const struct stat *status);
+
+/* The same of files, both of them open for more than their path: no call has to look a path up.  `made` becomes
+ * the status that `to` had before. */
+int attributes_copy_file(int from, int to, const struct stat *status, struct stat *made);
