@@ -2,10 +2,11 @@
 """Sandboxes that stay: create, exec, checkpoint, rollback, fork; many at once; memory; beside plain processes,
 bubblewrap with plain copies, and container engines where they run, in the same run.
 
-    bench/stay.py [--rounds 100] [--idle 1000] [--listed 10000] [--only WORD] [--json]
+    bench/stay.py [--rounds 100] [--idle 1000] [--listed 10000] [--loaded 1024] [--changed 10] [--only WORD] [--json]
 
 As root with the state directory on a journaled ext4 in a loop file; as an ordinary user where TMPDIR is.
-`--only` takes the parts with that word in their name: exec, create, switch, write, disk, engines, idle, list.
+`--only` takes the parts with that word in their name: exec, create, switch, live, write, disk, engines, idle, list.
+`--loaded` and `--changed` are the MB that are there beforehand, and that each step changes, while processes live.
 """
 import argparse
 import concurrent.futures
@@ -16,10 +17,10 @@ import subprocess
 import sys
 import time
 
-from staying import COVE, Disk, Drive, Rows, available, timed
+from living import living
+from staying import COVE, MIB, Disk, Drive, Rows, available, timed
 
 BWRAP = ["bwrap", "--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev"]
-MIB = 1 << 20
 
 
 def spawn(*words, **kwargs):
@@ -85,22 +86,26 @@ def fork_until_exec(disk, drive, ident):
     return took
 
 
-def forks(disk, ident, count, rows, name):
-    drive = Drive(disk)
-    rows.times(f"fork until its first exec has ended, {name}", [fork_until_exec(disk, drive, ident) for _ in range(count)], None, None, "10 ms")
+def forks(disk, ident, count, rows, name, beside=None):
+    drive, what = Drive(disk), "a copy and bubblewrap" if beside else None
+    rows.times(f"fork until its first exec has ended, {name}", [fork_until_exec(disk, drive, ident) for _ in range(count)], beside, what, "10 ms")
     drive.close()
 
 
 def copies(disk, size):
-    """What a sandbox without layers has to do instead: copy what was written."""
+    """What a sandbox without layers has to do instead: copy what was written; and bubblewrap on the copy."""
     source, target = disk.dir / "plain", disk.dir / "copied"
     source.mkdir(exist_ok=True)
     with open(source / "data", "wb") as file:
         for _ in range(size // MIB):
             file.write(os.urandom(MIB))
-    times = [timed(lambda: (shutil.rmtree(target, ignore_errors=True), spawn("cp", "-a", source, target)))[0] for _ in range(3)]
+    times, forks_ = [], []
+    for _ in range(3):
+        shutil.rmtree(target, ignore_errors=True)
+        times.append(timed(lambda: spawn("cp", "-a", source, target))[0])
+        forks_.append(times[-1] + timed(lambda: spawn(*BWRAP, "--bind", target, target, "/usr/bin/true"))[0])
     shutil.rmtree(source), shutil.rmtree(target)
-    return times
+    return times, forks_
 
 
 def one_size(disk, size, rounds, rows):
@@ -113,11 +118,12 @@ def one_size(disk, size, rounds, rows):
         waits.append(step[1])
         backs.append(drive.rollback(base[2], base[3]))
     name = f"{size // MIB} MB written"
-    beside = copies(disk, size)
+    beside, instead = copies(disk, size)
     rows.times(f"a copy, {name}", beside)
+    rows.times(f"a copy, and true in bubblewrap on it, {name}", instead)
     rows.times(f"checkpoint, {name}, a change before each", waits, beside, "a copy", "2 ms")
     rows.times(f"rollback, {name}", backs, beside, "a copy", "2 ms")
-    forks(disk, ident, max(5, rounds // 2), rows, name)
+    forks(disk, ident, max(5, rounds // 2), rows, name, instead)
     drive.close()
     disk.cove("rm", "-f", ident)
 
@@ -146,7 +152,6 @@ def switches(disk, asked, rows):
     for size in (MIB, 100 * MIB, 1024 * MIB):
         one_size(disk, size, max(10, asked.rounds // 4), rows)
     depths(disk, max(10, asked.rounds // 4), rows)
-    rows.note("with PostgreSQL and with a dev server alive: needs live checkpoints, not measured here yet")
 
 
 def first_write(disk, asked, rows):
@@ -245,7 +250,7 @@ def listed(disk, asked, rows):
     shutil.rmtree(disk.dir / "state/sandboxes")
 
 
-PARTS = {"exec": execs, "create": creates, "switch": switches, "write": first_write, "disk": disk_used, "engines": engines,
+PARTS = {"exec": execs, "create": creates, "switch": switches, "live": living, "write": first_write, "disk": disk_used, "engines": engines,
          "idle": idle, "list": listed}
 
 
@@ -254,6 +259,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=100)
     parser.add_argument("--idle", type=int, default=1000)
     parser.add_argument("--listed", type=int, default=10000)
+    parser.add_argument("--loaded", type=int, default=1024)
+    parser.add_argument("--changed", type=int, default=10)
     parser.add_argument("--only", default="")
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args()

@@ -9,6 +9,7 @@ import time
 BUILD = pathlib.Path(__file__).resolve().parents[1] / "build"
 COVE = str(BUILD / "src/cli/cove")
 DRIVE = str(BUILD / "bench/cove-drive")
+MIB = 1 << 20
 
 
 class Disk:

@@ -148,9 +148,8 @@ static int describe(const struct source *source, const char *id, const struct fo
 }
 
 static int fill(const struct source *source, const struct sandbox_dir *dir, const struct fork_wish *wish,
-                struct error *err)
+                struct record *record, struct error *err)
 {
-    autorecord struct record record = RECORD_NONE;
     autoclose int layers = layers_open(source->which.host.state, err);
     autostrings struct strings chain = STRINGS_NONE;
     struct stack_place place = { .layers = layers,
@@ -162,21 +161,9 @@ static int fill(const struct source *source, const struct sandbox_dir *dir, cons
         return -1;
     stack_clean(dir->fd);
     if (store_write_file(dir->fd, STORE_SPEC, source->spec, strlen(source->spec), err) < 0 ||
-        describe(source, dir->id, wish, &record, err) < 0)
+        describe(source, dir->id, wish, record, err) < 0)
         return -1;
-    return keep_name(dir, &record, err);
-}
-
-static int start(const char *id, struct error *err)
-{
-    autowhich struct which which = WHICH_NONE;
-
-    if (which_read_for(&which, id, err) < 0)
-        return -1;
-
-    const struct kept *kept = which_sandbox(&which, id, err);
-
-    return kept ? staying_start(&which, kept, err) : -1;
+    return keep_name(dir, record, err);
 }
 
 static void drop(const char *id)
@@ -190,42 +177,40 @@ static void drop(const char *id)
         (void)kept_remove(&which.all, kept, &ignored);
 }
 
-static int make(const struct source *source, const struct fork_wish *wish, char id[ID_LENGTH + 1],
-                struct error *err)
+/* Its directory stays in our hands, locked. */
+static int make(const struct source *source, const struct fork_wish *wish, struct sandbox_dir *dir,
+                struct record *record, struct error *err)
 {
-    struct sandbox_dir dir = SANDBOX_DIR_NONE;
     struct error ignored;
 
-    if (store_create(source->which.host.state, &dir, err) < 0)
+    if (store_create(source->which.host.state, dir, err) < 0)
         return -1;
-    if (fill(source, &dir, wish, err) < 0) {
+    if (fill(source, dir, wish, record, err) < 0) {
         autoclose int layers = layers_open(source->which.host.state, &ignored);
 
-        (void)store_remove(&dir, &ignored);
+        (void)store_remove(dir, &ignored);
         if (layers >= 0)
-            (void)layers_release_all(layers, dir.id, &ignored);
+            (void)layers_release_all(layers, dir->id, &ignored);
         return -1;
     }
-    own_close(&dir.fd);
-    own_close(&dir.parent);
-    memcpy(id, dir.id, sizeof dir.id);
     return 0;
 }
 
 static int fork_one(const struct source *source, const char *name, struct error *err)
 {
-    char id[ID_LENGTH + 1];
+    autorecord struct record record = RECORD_NONE;
+    struct sandbox_dir dir = SANDBOX_DIR_NONE;
 
-    if (make(source, &(struct fork_wish){ .name = name }, id, err) < 0)
+    if (make(source, &(struct fork_wish){ .name = name }, &dir, &record, err) < 0)
         return -1;
 
-    int started = start(id, err);
+    int started = staying_start_new(&source->which.host, &record, &dir, err);
 
     if (started < 0) {
-        drop(id);
+        drop(record.id);
         return -1;
     }
-    printf("%s\n", id);
+    printf("%s\n", record.id);
     fflush(stdout);
     return started ? -1 : 0;
 }
@@ -302,8 +287,14 @@ int forking_hold(const char *word, const char *name, struct error *err)
 int forking_make(const char *word, const char *label, char id[ID_LENGTH + 1], struct error *err)
 {
     autosource struct source source = SOURCE_NONE;
+    autorecord struct record record = RECORD_NONE;
+    struct sandbox_dir dir = SANDBOX_DIR_NONE;
 
-    if (read_source(&source, word, err) < 0)
+    if (read_source(&source, word, err) < 0 ||
+        make(&source, &(struct fork_wish){ .label = label }, &dir, &record, err) < 0)
         return -1;
-    return make(&source, &(struct fork_wish){ .label = label }, id, err);
+    memcpy(id, dir.id, sizeof dir.id);
+    own_close(&dir.fd);
+    own_close(&dir.parent);
+    return 0;
 }

@@ -360,15 +360,36 @@ int staying_open(const struct which *which, const struct kept *kept, struct sand
 }
 
 /* The spec is what it was; what an administrator has forbidden since counts. */
-static int options_of_old(const struct which *which, const struct kept *kept, struct strings *words,
+static int options_of_old(const struct host *host, const struct begin *begin, struct strings *words,
                           struct options *out, struct error *err)
 {
     strings_add(words, "create");
     strings_add(words, "--spec");
-    strings_take(words, text_format("%s/sandboxes/%s/" STORE_SPEC, which->host.state, kept->id));
+    strings_take(words, text_format("%s/sandboxes/%s/" STORE_SPEC, host->state, begin->dir.id));
     strings_add(words, "--directory");
-    strings_add(words, kept->record.cwd);
+    strings_add(words, begin->old->cwd);
     return options_parse(command_find("create"), (int)words->len, words->items, out, err);
+}
+
+static int check_stays(const struct record *record, struct error *err)
+{
+    if (record->stays)
+        return 0;
+    error_set(err, ERROR_REFUSED, "sandbox %.*s was made by `cove run`, and its command has ended",
+              KEPT_ID_SHOWN, record->id);
+    return error_hint(err, "go on in it: cove run --continue --name NAME -- COMMAND");
+}
+
+/* With its directory in hand. */
+static int begin_again(const struct host *host, struct begin *begin, struct error *err)
+{
+    autostrings struct strings words = STRINGS_NONE;
+    struct news news;
+
+    if (keep_check_spec(begin->dir.fd, begin->old, err) < 0 ||
+        options_of_old(host, begin, &words, &begin->context.options, err) < 0)
+        return -1;
+    return begin_keeper(begin, &news, err);
 }
 
 int staying_start(const struct which *which, const struct kept *kept, struct error *err)
@@ -380,25 +401,29 @@ int staying_start_with(const struct which *which, const struct kept *kept, const
                        struct error *err)
 {
     struct begin begin = { .dir = SANDBOX_DIR_NONE, .box = BOX_NONE, .record = RECORD_NONE, .news = -1 };
-    autostrings struct strings words = STRINGS_NONE;
-    struct news news;
 
     begin.old = &kept->record;
     begin.readonly = readonly;
-    if (!kept->record.stays) {
-        error_set(err, ERROR_REFUSED, "sandbox %.*s was made by `cove run`, and its command has ended",
-                  KEPT_ID_SHOWN, kept->id);
-        return error_hint(err, "go on in it: cove run --continue --name NAME -- COMMAND");
-    }
+    if (check_stays(&kept->record, err) < 0)
+        return -1;
 
     int result = staying_open(which, kept, &begin.dir, err);
 
     if (result == 0)
-        result = keep_check_spec(begin.dir.fd, &kept->record, err);
+        result = begin_again(&which->host, &begin, err);
+    begin_free(&begin);
+    return result;
+}
+
+int staying_start_new(const struct host *host, const struct record *record, struct sandbox_dir *dir,
+                      struct error *err)
+{
+    struct begin begin = { .dir = *dir, .box = BOX_NONE, .record = RECORD_NONE, .old = record, .news = -1 };
+    int result = check_stays(record, err);
+
+    *dir = SANDBOX_DIR_NONE;
     if (result == 0)
-        result = options_of_old(which, kept, &words, &begin.context.options, err);
-    if (result == 0)
-        result = begin_keeper(&begin, &news, err);
+        result = begin_again(host, &begin, err);
     begin_free(&begin);
     return result;
 }

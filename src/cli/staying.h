@@ -22,6 +22,10 @@ int staying_start(const struct which *which, const struct kept *kept, struct err
 int staying_start_with(const struct which *which, const struct kept *kept, const struct strings *readonly,
                        struct error *err);
 
+/* The same of one that was just made, and whose directory we hold with its lock; that is taken. */
+int staying_start_new(const struct host *host, const struct record *record, struct sandbox_dir *dir,
+                      struct error *err);
+
 /* Takes the directory of one that does not run, with its lock, ready for another start.  `kept` is read anew:
  * somebody else may have been at work on it until now. */
 int staying_open(const struct which *which, const struct kept *kept, struct sandbox_dir *out,

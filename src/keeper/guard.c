@@ -3,6 +3,7 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/memory.h"
 #include "base/own.h"
 #include "base/text.h"
 #include "box/box.h"
@@ -33,14 +34,23 @@ static bool is_kept(int verdict, const struct sandbox_dir *dir, struct record *r
     return keep_end(dir->fd, record, NULL, &ignored) != 0;
 }
 
-/* Who is frozen in a group of v1 does not die with its keeper: when that has spoken, or is gone, they may. */
+/* Who is frozen in a group of v1 does not die with its keeper: when that has spoken, or is gone, they may.  A
+ * guard of what stays waits for days, with a copy of the keeper's memory. */
 static void wait_for_death(int pidfd, const struct freezer *freezer, int verdict)
 {
+    enum { SHORT_MS = 300 };
+    int patience = SHORT_MS;
     struct pollfd dead[] = { { .fd = freezer->v1 ? verdict : -1, .events = POLLIN },
                              { .fd = pidfd, .events = POLLIN } };
 
     while (!dead[1].revents) {
-        if (poll(dead, 2, -1) < 0)
+        int ready = poll(dead, 2, patience);
+
+        if (ready == 0) {
+            memory_give_back();
+            patience = -1;
+        }
+        if (ready <= 0)
             continue;
         if (dead[0].revents)
             (void)freezer_set(freezer, false);

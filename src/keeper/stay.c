@@ -10,6 +10,7 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/memory.h"
 #include "base/own.h"
 #include "box/box.h"
 #include "box/plan.h"
@@ -36,6 +37,7 @@ enum {
     JOBS_MAX = 512,   /* at a time */
     JOB_FDS = 13,     /* that one has at most */
     STOP_MS = 2000,   /* that commands have, to end by themselves, when the keeper is told to by a signal */
+    SLIM_MS = 300,    /* after which nobody is taken to come again at once */
     READY_MS = 60000, /* a sandbox that does not set itself up is none */
 };
 
@@ -330,6 +332,24 @@ static void rest_if_due(struct keeper *keeper)
         keeper_end(keeper, STOP_MS);
 }
 
+/* When what starts and commands have needed is given back, to wait for days without it.  0: it was. */
+static uint64_t slim_at(const struct keeper *keeper)
+{
+    bool busy = keeper->phase != PHASE_READY || jobs_running(&keeper->jobs) || services_under_way(keeper);
+
+    return busy || keeper->slimmed >= keeper->active ? 0 : keeper->active + SLIM_MS * 1000ULL;
+}
+
+static void slim_if_due(struct keeper *keeper)
+{
+    uint64_t at = slim_at(keeper);
+
+    if (!at || clock_us() < at)
+        return;
+    memory_give_back();
+    keeper->slimmed = clock_us();
+}
+
 static int until(uint64_t at, uint64_t now)
 {
     uint64_t ms = at <= now ? 0 : (at - now) / 1000 + 1;
@@ -358,6 +378,8 @@ static int patience(const struct keeper *keeper, int jobs)
         next = earlier(next, until(keeper->door_at, now));
     if (rest_at(keeper))
         next = earlier(next, until(rest_at(keeper), now));
+    if (slim_at(keeper))
+        next = earlier(next, until(slim_at(keeper), now));
     return next;
 }
 
@@ -388,6 +410,7 @@ static int watch(struct keeper *keeper, struct error *err)
         visitors_reopen(keeper);
         keep_limits(keeper);
         rest_if_due(keeper);
+        slim_if_due(keeper);
     }
     return 0;
 }

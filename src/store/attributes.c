@@ -7,10 +7,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
+#include <unistd.h>
 
 enum { NAMES_MAX = 64 << 10, VALUE_MAX = 64 << 10 }; /* the kernel's own bounds */
 
@@ -168,4 +170,26 @@ int attributes_copy_all(int from, int to, const struct stat *status)
     if (!S_ISLNK(status->st_mode) && chmod(ours.text, status->st_mode & 07777) < 0)
         return -1;
     return utimensat(AT_FDCWD, ours.text, times, 0);
+}
+
+/* An attribute may change the mode, and so may another owner: then it is given in any case. */
+int attributes_copy_file(int from, int to, const struct stat *status, struct stat *made)
+{
+    enum { MODE = 07777, SPECIAL = 06000 };
+    struct timespec times[] = { status->st_atim, status->st_mtim };
+
+    if (fstat(to, made) < 0)
+        return -1;
+
+    bool given = made->st_uid == status->st_uid && made->st_gid == status->st_gid;
+    bool plain = flistxattr(from, NULL, 0) == 0;
+
+    if (!given && fchown(to, status->st_uid, status->st_gid) < 0 && errno != EPERM && errno != EINVAL)
+        return -1;
+    if (!plain && copy_xattrs(sys_fd_path(from).text, sys_fd_path(to).text, true) < 0)
+        return -1;
+    if ((!plain || (made->st_mode & MODE) != (status->st_mode & MODE) || status->st_mode & SPECIAL) &&
+        fchmod(to, status->st_mode & MODE) < 0)
+        return -1;
+    return futimens(to, times);
 }

@@ -20,3 +20,7 @@ bool attributes_same_extended(int one, int other);
 
 /* Takes those of them from `to` that `from` does not have.  -1 and errno. */
 int attributes_drop_extended(int from, int to);
+
+/* The same of files, both of them open for more than their path: no call has to look a path up.  `made` becomes
+ * the status that `to` had before. */
+int attributes_copy_file(int from, int to, const struct stat *status, struct stat *made);

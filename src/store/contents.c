@@ -7,11 +7,13 @@
 #include <linux/fs.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
     CHUNK = 8 << 20, /* between two questions whether to go on */
     BUFFER = 256 << 10,
+    BLOCK = 512, /* the unit of st_blocks, whatever the file system's is */
 };
 
 void contents_free(struct contents *contents)
@@ -51,16 +53,16 @@ static ssize_t copy_plainly(struct contents *contents, int from, int to, off_t a
     return got;
 }
 
-/* A stretch without holes. */
-static int copy_data(struct contents *contents, int from, int to, off_t at, off_t end)
+/* A stretch without holes.  `at` is where it begins, and then, how far it came. */
+static int copy_data(struct contents *contents, int from, int to, off_t *at, off_t end)
 {
     bool plain = false;
 
-    while (at < end) {
-        size_t len = end - at < CHUNK ? (size_t)(end - at) : CHUNK;
-        off_t in = at, out = at;
+    while (*at < end) {
+        size_t len = end - *at < CHUNK ? (size_t)(end - *at) : CHUNK;
+        off_t in = *at, out = *at;
         ssize_t done =
-            plain ? copy_plainly(contents, from, to, at, len) : copy_file_range(from, &in, to, &out, len, 0);
+            plain ? copy_plainly(contents, from, to, *at, len) : copy_file_range(from, &in, to, &out, len, 0);
 
         if (done < 0 && !plain && must_read(errno)) {
             plain = true;
@@ -70,7 +72,7 @@ static int copy_data(struct contents *contents, int from, int to, off_t at, off_
             return -1;
         if (done == 0) /* somebody made it shorter */
             return 0;
-        at += done;
+        *at += done;
         contents->bytes += (uint64_t)done;
         if (go_on(contents) < 0)
             return -1;
@@ -78,7 +80,7 @@ static int copy_data(struct contents *contents, int from, int to, off_t at, off_
     return 0;
 }
 
-static int copy_bytes(struct contents *contents, int from, int to, off_t size)
+static int copy_around_holes(struct contents *contents, int from, int to, off_t size)
 {
     for (off_t at = 0; at < size;) {
         off_t data = lseek(from, at, SEEK_DATA), hole = data < 0 ? -1 : lseek(from, data, SEEK_HOLE);
@@ -91,11 +93,23 @@ static int copy_bytes(struct contents *contents, int from, int to, off_t size)
         }
         if (hole > size)
             hole = size;
-        if (copy_data(contents, from, to, data, hole) < 0)
-            return -1;
         at = hole > at ? hole : size;
+        if (copy_data(contents, from, to, &data, hole) < 0)
+            return -1;
     }
     return ftruncate(to, size);
+}
+
+/* Most files have no hole: who has as many blocks as its size takes need not be asked where they are. */
+static int copy_bytes(struct contents *contents, int from, int to, const struct stat *status)
+{
+    off_t at = 0, size = status->st_size;
+
+    if (status->st_blocks < (size + BLOCK - 1) / BLOCK)
+        return copy_around_holes(contents, from, to, size);
+    if (copy_data(contents, from, to, &at, size) < 0)
+        return -1;
+    return at == size ? 0 : ftruncate(to, size);
 }
 
 static bool share(struct contents *contents, int from, int to)
@@ -108,7 +122,7 @@ static bool share(struct contents *contents, int from, int to)
     return false;
 }
 
-int contents_copy(struct contents *contents, int from, int to, off_t size)
+int contents_copy(struct contents *contents, int from, int to, const struct stat *status)
 {
-    return !size || share(contents, from, to) ? 0 : copy_bytes(contents, from, to, size);
+    return !status->st_size || share(contents, from, to) ? 0 : copy_bytes(contents, from, to, status);
 }

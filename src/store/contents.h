@@ -16,5 +16,6 @@ struct contents {
 
 void contents_free(struct contents *contents);
 
-/* `to` is empty and open for reading and writing.  -1 and errno. */
-int contents_copy(struct contents *contents, int from, int to, off_t size);
+/* `to` is empty and open for reading and writing; `status` is that of `from`.  -1 and errno. */
+struct stat;
+int contents_copy(struct contents *contents, int from, int to, const struct stat *status);

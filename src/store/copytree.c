@@ -146,7 +146,7 @@ static int copy_file(struct copier *copier, struct entry *entry)
     to = openat(entry->to, entry->name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (to < 0)
         return failed(copier, "make a copy of");
-    if (contents_copy(&copier->contents, from, to, entry->status.st_size) < 0)
+    if (contents_copy(&copier->contents, from, to, &entry->status) < 0)
         return failed(copier, "copy");
     copier->files++;
     return copy_attributes(copier, to, &entry->status);

@@ -7,8 +7,9 @@
  * What is known.  A copy has another inode than what it was made of, so a file beside the trees
  * (LIVECOPY_KNOWN) says for each inode of the copy of which inode it was made, and the time of that one's last
  * change (ctime), which nobody inside can set.  Times are coarse: what is written in the same tick in which it
- * was copied looks as if it had not been.  So before anything is copied we wait until the tick of the latest
- * change is over.  Nobody writes meanwhile, and whoever does later is later. */
+ * was copied looks as if it had not been.  So before we are done we wait until the tick of the latest change is
+ * over.  Nobody writes before that, and whoever does later is later.  By the time that everything is copied it
+ * mostly is. */
 
 #include "store/livecopy.h"
 
@@ -37,11 +38,19 @@ enum {
     DEPTH_MAX = 256, /* each level holds four descriptors */
     TICK_MS = 1,
     TICKS_MAX = 20, /* a kernel has a hundred ticks a second at least */
+    LOOKED_MAX = 16 << 10,
 };
 
 struct known {
     uint64_t copy, source; /* inodes */
     int64_t seconds, nanoseconds;
+};
+
+/* What the first walk has seen of a name. */
+struct looked {
+    struct stat status;
+    bool same;     /* it is as it was: */
+    uint64_t copy; /* the inode of its last copy */
 };
 
 struct copier {
@@ -53,7 +62,11 @@ struct copier {
     struct {
         struct known *items;
         size_t len, cap;
-    } now;                  /* of this one */
+    } now; /* of this one */
+    struct {
+        struct looked *items;
+        size_t len, cap, next; /* `next` is that of the second walk */
+    } looked;
     struct text path;       /* of what is being copied */
     struct map seen;        /* inode of a file with several names, to its place in `names` + 1 */
     struct strings names;   /* where the first of them lies in the copy */
@@ -67,9 +80,10 @@ struct copier {
 struct spot {
     int from, before, to;
     const char *name;
+    uint64_t inode; /* as its directory says */
     struct stat status;
-    bool same;     /* it is as it was: */
-    uint64_t copy; /* the inode of its last copy */
+    bool same;
+    uint64_t copy;
 };
 
 static int failed(const struct copier *copier, const char *what)
@@ -103,6 +117,26 @@ static void read_known(struct copier *copier)
         return;
     copier->known = bytes;
     copier->known_len = (size_t)status.st_size / sizeof *copier->known;
+}
+
+static bool is_before(const struct timespec *a, const struct timespec *b)
+{
+    return a->tv_sec != b->tv_sec ? a->tv_sec < b->tv_sec : a->tv_nsec < b->tv_nsec;
+}
+
+/* A time that is still to come was set by who set the clock: of that file nothing is known. */
+static void forget_later(struct copier *copier)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < copier->now.len; i++) {
+        const struct known *one = &copier->now.items[i];
+        struct timespec changed = { .tv_sec = one->seconds, .tv_nsec = one->nanoseconds };
+
+        if (is_before(&changed, &copier->newest))
+            copier->now.items[kept++] = *one;
+    }
+    copier->now.len = kept;
 }
 
 static int write_known(struct copier *copier)
@@ -153,15 +187,9 @@ static void find_known(const struct copier *copier, struct spot *spot)
                            is_same_time(&copy.st_mtim, &status->st_mtim);
 }
 
-static bool is_before(const struct timespec *a, const struct timespec *b)
-{
-    return a->tv_sec != b->tv_sec ? a->tv_sec < b->tv_sec : a->tv_nsec < b->tv_nsec;
-}
-
-/* A time that is still to come was set by who set the clock: of that file nothing is known. */
 static void note(struct copier *copier, const struct stat *source, uint64_t copy)
 {
-    if (!copier->copy->silent && !is_white_out(source) && is_before(&source->st_ctim, &copier->newest))
+    if (!copier->copy->silent && !is_white_out(source))
         *array_add(&copier->now) =
             (struct known){ copy, source->st_ino, source->st_ctim.tv_sec, source->st_ctim.tv_nsec };
 }
@@ -205,7 +233,7 @@ static int make_hard_link(struct copier *copier, const struct spot *spot)
 static int make_file(struct copier *copier, const struct spot *spot)
 {
     int linked = spot->status.st_nlink > 1 ? make_hard_link(copier, spot) : 0;
-    struct stat status;
+    struct stat status, made;
 
     if (linked != 0)
         return linked < 0 ? -1 : 0;
@@ -217,13 +245,12 @@ static int make_file(struct copier *copier, const struct spot *spot)
     if (!S_ISREG(status.st_mode) || status.st_ino != spot->status.st_ino)
         return error_set(copier->err, ERROR_REFUSED, "%.300s changed while it was copied",
                          text_string(&copier->path));
-    to = openat(spot->to, spot->name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (to < 0 || contents_copy(&copier->contents, from, to, status.st_size) < 0 ||
-        attributes_copy_all(from, to, &status) < 0)
+    to = openat(spot->to, spot->name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                status.st_mode & 0777); /* in a layer, which nobody else can enter */
+    if (to < 0 || contents_copy(&copier->contents, from, to, &status) < 0 ||
+        attributes_copy_file(from, to, &status, &made) < 0)
         return failed(copier, "copy");
-    if (fstat(to, &status) < 0)
-        return failed(copier, "copy");
-    note(copier, &spot->status, status.st_ino);
+    note(copier, &spot->status, made.st_ino);
     return 0;
 }
 
@@ -312,13 +339,39 @@ static int descend(struct copier *copier, const struct spot *spot)
     return result < 0 || to < 0 ? result : finish_directory(copier, spot, from, to);
 }
 
-static int visit(struct copier *copier, struct spot *spot)
+/* Between the walks nothing changes, so both come by the same names in the same order. */
+static bool recall(struct copier *copier, struct spot *spot)
 {
+    const struct looked *looked =
+        copier->looked.next < copier->looked.len ? &copier->looked.items[copier->looked.next++] : NULL;
+
+    if (!looked || looked->status.st_ino != spot->inode)
+        return false;
+    spot->status = looked->status;
+    spot->same = looked->same;
+    spot->copy = looked->copy;
+    return true;
+}
+
+static int look(struct copier *copier, struct spot *spot)
+{
+    if (spot->to >= 0 && recall(copier, spot))
+        return 0;
     if (fstatat(spot->from, spot->name, &spot->status, AT_SYMLINK_NOFOLLOW) < 0)
         return failed(copier, "look at");
     find_known(copier, spot);
-    if (spot->to < 0)
-        count(copier, spot);
+    if (spot->to >= 0)
+        return 0;
+    count(copier, spot);
+    if (copier->looked.len < LOOKED_MAX)
+        *array_add(&copier->looked) = (struct looked){ spot->status, spot->same, spot->copy };
+    return 0;
+}
+
+static int visit(struct copier *copier, struct spot *spot)
+{
+    if (look(copier, spot) < 0)
+        return -1;
     if (S_ISDIR(spot->status.st_mode))
         return descend(copier, spot);
     return spot->to < 0 ? 0 : make(copier, spot);
@@ -334,7 +387,9 @@ static int walk(struct copier *copier, int from, int before, int to)
     if (!entries)
         return failed(copier, "read");
     for (const struct dirent *entry; result == 0 && (entry = sys_next_entry(entries));) {
-        struct spot spot = { .from = from, .before = before, .to = to, .name = entry->d_name };
+        struct spot spot = {
+            .from = from, .before = before, .to = to, .name = entry->d_name, .inode = entry->d_ino
+        };
 
         text_add(&copier->path, "/");
         text_add(&copier->path, entry->d_name);
@@ -360,7 +415,9 @@ static int walk_uppers(struct copier *copier, int to)
     if (!entries)
         return error_sys(copier->err, "list the sandbox's directories");
     for (const struct dirent *entry; result == 0 && (entry = sys_next_entry(entries));) {
-        struct spot spot = { .from = copy->uppers, .before = copy->before, .to = to, .name = entry->d_name };
+        struct spot spot = {
+            .from = copy->uppers, .before = copy->before, .to = to, .name = entry->d_name, .inode = entry->d_ino
+        };
 
         if (!is_upper(entry->d_name))
             continue;
@@ -404,9 +461,10 @@ static int run(struct copier *copier)
         return 0;
     }
     done->outcome = LIVECOPY_MADE;
-    wait_for_tick(copier);
     if (walk_uppers(copier, copy->out) < 0)
         return -1;
+    wait_for_tick(copier);
+    forget_later(copier);
     return write_known(copier);
 }
 
@@ -422,6 +480,7 @@ int livecopy_run(const struct livecopy *copy, struct livecopy_done *done, struct
     if (copier.known)
         munmap((void *)(uintptr_t)copier.known, copier.known_len * sizeof *copier.known);
     free(copier.now.items);
+    free(copier.looked.items);
     map_free(&copier.seen);
     strings_free(&copier.names);
     text_free(&copier.path);

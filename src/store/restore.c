@@ -234,7 +234,7 @@ static int bring_file(struct restorer *restorer, int from, int to, const char *a
 
     autoclose int made = openat(to, as, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 
-    if (made < 0 || contents_copy(&restorer->contents, from, made, status.st_size) < 0 ||
+    if (made < 0 || contents_copy(&restorer->contents, from, made, &status) < 0 ||
         attributes_copy_all(from, made, &status) < 0)
         return failed(restorer, "bring back");
     if (status.st_nlink > 1 && !place) {

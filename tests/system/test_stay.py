@@ -182,6 +182,30 @@ def a_terminal_is_that_of_the_one_who_asks(place):
         os.close(fd)
 
 
+def own_memory(pid):
+    """KiB of heap and stack that this process has touched and not given back."""
+    total, counts = 0, False
+    for line in pathlib.Path(f"/proc/{pid}/smaps").read_text().splitlines():
+        if "-" in line.split()[0]:
+            counts = line.endswith(("[heap]", "[stack]"))
+        elif counts and line.startswith("Anonymous:"):
+            total += int(line.split()[1])
+    return total
+
+
+@test
+def who_waits_for_days_gives_back_what_it_needs_no_more(place):
+    if "COVE_SANITIZED" in os.environ:
+        return  # has a heap of its own
+    with staying(place) as ident:
+        pid = keeper(place, ident)
+        (guard,) = [one for one in descendants(pid) if pathlib.Path(f"/proc/{one}/comm").read_text() == "cove-guard\n"]
+        for again in range(2):
+            wait_for(lambda: own_memory(pid) < 150, what="a small keeper")
+            wait_for(lambda: own_memory(guard) < 130, what="a small guard")
+            equal(execute(place, ident, "seq 100000 | wc -l").text, "100000\n", "it still works")
+
+
 @test
 def a_keeper_holds_nothing_of_commands_that_are_over(place):
     with staying(place) as ident:

@@ -206,6 +206,58 @@ static void a_name_that_went_is_a_change(void **state)
     assert_int_equal(faccessat(world->two, "u0/plain", F_OK, 0), 0);
 }
 
+static void expect_text(int dir, const char *path, const char *wanted)
+{
+    char text[64] = "";
+    autoclose int fd = openat(dir, path, O_RDONLY | O_CLOEXEC);
+
+    assert_int_equal(read(fd, text, sizeof text - 1), (ssize_t)strlen(wanted));
+    assert_string_equal(text, wanted);
+}
+
+static void attributes_and_contents_come_along(void **state)
+{
+    struct world *world = *state;
+    char text[8] = "";
+
+    put(world->uppers, "u0/marked", "some words", 0664);
+    autoclose int marked = openat(world->uppers, "u0/marked", O_RDWR | O_CLOEXEC);
+
+    assert_int_equal(fsetxattr(marked, "user.note", "1", 1, 0), 0);
+    assert_int_equal(copy(world, -1, world->one, 0, 0).outcome, LIVECOPY_MADE);
+    expect_text(world->one, "u0/marked", "some words");
+    assert_int_equal(look(world->one, "u0/marked").st_mode, S_IFREG | 0664);
+
+    autoclose int copied = openat(world->one, "u0/marked", O_RDONLY | O_CLOEXEC);
+
+    assert_int_equal(fgetxattr(copied, "user.note", text, sizeof text), 1);
+    assert_string_equal(text, "1");
+}
+
+/* Within the tick of the one before: a time that is as coarse as that would not tell. */
+static void what_is_written_right_after_a_copy_is_in_the_next(void **state)
+{
+    struct world *world = *state;
+    struct error ignored;
+
+    for (int i = 0; i < 50; i++) {
+        put(world->uppers, "u0/file", "before", 0644);
+        (void)copy(world, -1, world->one, 0, 0);
+        autoclose int fd = openat(world->uppers, "u0/file", O_WRONLY | O_CLOEXEC);
+
+        assert_int_equal(write(fd, "behind", 6), 6);
+        assert_int_equal(copy(world, world->one, world->two, 0, 0).outcome, LIVECOPY_MADE);
+        expect_text(world->one, "u0/file", "before");
+        expect_text(world->two, "u0/file", "behind");
+        for (int j = 0; j < 2; j++) {
+            int layer = j ? world->two : world->one;
+
+            assert_int_equal(store_remove_tree(layer, "u0", &ignored), 0);
+            assert_int_equal(unlinkat(layer, LIVECOPY_KNOWN, 0), 0);
+        }
+    }
+}
+
 static void bounds_are_kept(void **state)
 {
     struct world *world = *state;
@@ -281,6 +333,8 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(everything_is_copied, setup, teardown),
         cmocka_unit_test_setup_teardown(what_did_not_change_is_taken_over, setup, teardown),
         cmocka_unit_test_setup_teardown(a_name_that_went_is_a_change, setup, teardown),
+        cmocka_unit_test_setup_teardown(attributes_and_contents_come_along, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_is_written_right_after_a_copy_is_in_the_next, setup, teardown),
         cmocka_unit_test_setup_teardown(bounds_are_kept, setup, teardown),
         cmocka_unit_test_setup_teardown(whoever_dies_over_it_leaves_nothing_half, setup, teardown),
     };
