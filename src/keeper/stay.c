@@ -111,6 +111,7 @@ static void take_mounted(struct keeper *keeper, const struct message *message, i
         keeper_fail(keeper, &error);
         return;
     }
+    box_drop_orders(keeper->box);
     keeper->phase = PHASE_READY;
     keeper->dead_by = 0;
     keeper->began = keeper->active = clock_us();
