@@ -51,8 +51,10 @@ int store_create(const char *state, struct sandbox_dir *out, struct error *err);
 /* Removes the sandbox with everything in it, whatever modes the payload left, and closes. */
 int store_remove(struct sandbox_dir *dir, struct error *err);
 
-/* Leaves a directory ready for the next store_create().  Best effort. */
-void store_make_spare(int parent);
+/* Leaves a directory ready for the next store_create(), with what `lay` puts into it, unless NULL; true if
+ * that can be used as its first layer.  Best
+ * effort. */
+void store_make_spare(int parent, bool (*lay)(const void *owner, int dir), const void *owner);
 
 /* Removes what dead keepers left and has no record; what has one, and was not tidied up, is added
  * to `unfinished`.  Best effort: a failure is left to the next. */
