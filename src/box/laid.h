@@ -12,9 +12,9 @@ struct plan;
  * Those that are there already stay.  What does not work is made later as for any other tree. */
 void laid_put(const struct plan *plan, int upper, int lower, bool own);
 
-/* Makes a layer with nothing but them in the directory `dir` of a sandbox to come.  False: there is
- * none, or it is not whole. */
-bool laid_make(const void *plan, int dir);
+/* Makes a layer with nothing but them in the directory `dir` of a sandbox to come, for the plan `owner`. False:
+ * there is none, or it is not whole. */
+bool laid_make(const void *owner, int dir);
 
-/* Uses it as the layer `name`, if one was made for this plan. */
-void laid_take(const struct plan *plan, int dir, const char *name);
+/* Uses it as the layer of that name, if one was made for this plan. */
+void laid_take(const struct plan *plan, int dir, const char *layer);

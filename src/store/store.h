@@ -9,8 +9,8 @@
  *                     trace.jsonl      what happened in it, step by step, if it is one that stays
  *                     output/          what its steps wrote, as far as it is kept
  *                     stack            the frozen layer that u0 u1 ... lie on, if any (store/stack.h)
- *   spare             the next sandbox's directory, if there was time to make it; l... in it: a first layer with the
- *                     way to a workspace (box/laid.h)
+ *   spare             the next sandbox's directory, if there was time to make it;
+ *                     l... in it: a first layer with the way to a workspace (box/laid.h)
  *   images/empty      a directory that is always empty (the second lower of a read-only tree)
  *
  * A directory whose lock nobody holds is a sandbox that does not run.  With a record it is kept
