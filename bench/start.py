@@ -1,18 +1,22 @@
 #!/usr/bin/python3
 """How long a start takes: `cove run --rm -- true` and its peers, one after the other in one run.
 
-    bench/start.py [--rounds 100] [--json]
+    bench/start.py [--rounds 100] [--beside FILE] [--json]
 
 As root it measures root and an ordinary user, with the state directory on a journaled ext4 in a
 loop file (this machine's own root may have no journal, which slows overlays down); as an ordinary
 user only that, with the state directory where it is.  Each row is a ratio to bubblewrap's median
-in the same run.  Back to back, and again with a pause of 300 ms before each start.
+in the same run.  Back to back, and again with a pause of 300 ms before each start.  `--beside` takes
+another build of cove along, to compare the two.  What a start costs all processes together, in time of
+processors and in system calls, is told besides: on a busy machine that is steadier than how long it takes.
 """
 import argparse
+import ctypes
 import json
 import os
 import pathlib
 import random
+import resource
 import shutil
 import statistics
 import subprocess
@@ -57,6 +61,7 @@ def contenders(place, user):
     found = {
         "bubblewrap": lambda: ["bwrap", *BWRAP],
         "cove": lambda: [COVE_COPY, "run", "--rm", "--", "true"],
+        **({"cove, the other": lambda: [OTHER_COPY, "run", "--rm", "--", "true"]} if OTHER_COPY else {}),
         "true, no sandbox": lambda: ["true"],
         "bare namespaces": lambda: ["unshare", "--user", "--map-current-user", "--mount", "--pid", "--fork", "--net", "--ipc", "--uts", "--cgroup", "true"],
     }
@@ -115,6 +120,43 @@ def measure(place, user, rounds, pause):
     return times
 
 
+def wait_for_all():
+    try:
+        while True:
+            os.waitpid(-1, 0)
+    except ChildProcessError:
+        pass
+
+
+def calls_of(command, environ, place):
+    """How many system calls all its processes make; None without strace."""
+    log = place / "home/calls"
+    if not shutil.which("strace"):
+        return None
+    subprocess.run(["strace", "-f", "-qq", "-o", str(log), *command], env=environ, check=True)
+    wait_for_all()
+    return sum(" resumed>" not in line and "+++" not in line and "---" not in line for line in log.read_text(errors="replace").splitlines())
+
+
+def costs(place, user, rounds):
+    """Name -> processor time of one start in ms (quarter, median, three quarters), with whoever tidies up; system calls."""
+    environ = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "HOME": str(place / "home"), "COVE_HOME": str(place / "state"),
+               "XDG_RUNTIME_DIR": str(place / "run")}
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: who outlives cove is ours to wait for
+    wanted = {name: command for name, command in contenders(place, user).items() if name in ("bubblewrap", "cove", "cove, the other")}
+    spent = {name: [] for name in wanted}
+    for turn in range(rounds):
+        for name in random.Random(turn).sample(list(wanted), len(wanted)):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            if once(wanted[name](), environ, place, user) is None:
+                continue
+            wait_for_all()
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            spent[name].append((after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) * 1000)
+    return {name: {"ms": statistics.quantiles(values, n=4), "calls": calls_of(wanted[name](), environ, place)}
+            for name, values in spent.items() if len(values) > 1}
+
+
 def phases(place):
     """Where the time of one start goes, by the product's own report: medians in ms."""
     environ = {"PATH": "/usr/bin:/bin", "HOME": str(place / "home"), "COVE_HOME": str(place / "state")}
@@ -159,7 +201,7 @@ class Journaled:
 
 def show(title, times):
     reference = statistics.median(times["bubblewrap"]) if times.get("bubblewrap") else None
-    print(f"\n{title}\n{'':20} {'p50 ms':>8} {'p10':>8} {'p90':>8} {'x bwrap':>8}  rounds")
+    print(f"\n{title}\n{'':20} {'p50 ms':>8} {'p25':>8} {'p75':>8} {'x bwrap':>8}  rounds")
     for name, values in times.items():
         if isinstance(values, str) or not values:
             print(f"{name:20} does not run here: {values or 'every start failed'}")
@@ -167,7 +209,7 @@ def show(title, times):
         values.sort()
         p50 = statistics.median(values)
         ratio = f"{p50 / reference:8.2f}" if reference else "       -"
-        print(f"{name:20} {p50:8.2f} {values[len(values) // 10]:8.2f} {values[len(values) * 9 // 10]:8.2f} {ratio}  {len(values)}")
+        print(f"{name:20} {p50:8.2f} {values[len(values) // 4]:8.2f} {values[len(values) * 3 // 4]:8.2f} {ratio}  {len(values)}")
 
 
 def run_as(kind, base, arguments):
@@ -187,7 +229,8 @@ def run_as(kind, base, arguments):
         if user:
             become()
         result = {"back to back": measure(place, user, arguments.rounds, 0),
-                  "after 300 ms": measure(place, user, max(8, arguments.rounds // 3), 0.3), "phases": phases(place)}
+                  "after 300 ms": measure(place, user, max(8, arguments.rounds // 3), 0.3), "phases": phases(place),
+                  "costs": costs(place, user, arguments.rounds)}
         with os.fdopen(writer, "w") as out:
             json.dump(result, out)
         os._exit(0)
@@ -199,15 +242,19 @@ def run_as(kind, base, arguments):
 
 
 def main():
-    global COVE_COPY
+    global COVE_COPY, OTHER_COPY
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=100)
+    parser.add_argument("--beside", metavar="FILE", help="another build of cove, measured alternately")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     base = pathlib.Path(tempfile.mkdtemp(prefix="cove-bench-"))
     base.chmod(0o755)
     COVE_COPY = str(base / "cove")
     shutil.copy(COVE, COVE_COPY)
+    OTHER_COPY = str(base / "other") if arguments.beside else None
+    if arguments.beside:
+        shutil.copy(arguments.beside, OTHER_COPY)
     disk = Journaled(base)
     disk.place.chmod(0o755)
     results = {}
@@ -226,6 +273,9 @@ def main():
         for mode in ("back to back", "after 300 ms"):
             show(f"start as {kind}, {mode}", result[mode])
         print(f"\nwhere cove's time goes as {kind} (ms): " + ", ".join(f"{n} {v:.2f}" for n, v in result["phases"].items()))
+        for name, cost in result["costs"].items():
+            low, middle, high = cost["ms"]
+            print(f"{name}, all its processes as {kind}: {middle:.2f} ms ({low:.2f} to {high:.2f}) of a processor, {cost['calls'] or '?'} system calls")
 
 
 main()

@@ -49,6 +49,9 @@ int box_start(const struct plan *plan, const struct host *host, const char *id, 
  * it, each with its flags, and no other.  Without that no command may be asked for. */
 int box_verify(struct box *box, const struct message *mounted, int *fds, size_t count, struct error *err);
 
+/* After that: nothing is compared with the orders any more. */
+void box_drop_orders(struct box *box);
+
 /* Kills everything in the sandbox, waits for its end, removes its control groups, and closes. */
 void box_end(struct box *box);
 

@@ -29,7 +29,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 static _Noreturn void fail(const struct clone_context *context, const struct error *err)
@@ -144,14 +143,6 @@ static int begin(const struct executor *x, struct error *err)
     return become_inside_root(&x->plan->ids, err);
 }
 
-/* No process but us comes over: what is left of the mounter has the keeper's memory and all rights. */
-static int end_mounter(struct error *err)
-{
-    while (waitpid(-1, NULL, 0) > 0 || errno == EINTR)
-        continue;
-    return errno == ECHILD ? 0 : error_sys(err, "wait for the mounter");
-}
-
 /* Exactly the descriptors that protocol.h names, and /dev/null of the sandbox as 0, 1 and 2. */
 static int arrange_descriptors(int *init, int landlock, int *program, struct error *err)
 {
@@ -178,14 +169,6 @@ static int arrange_descriptors(int *init, int landlock, int *program, struct err
     return 0;
 }
 
-/* As many as the limit says, if nothing better keeps it; 0: all. */
-static unsigned processors_wanted(const struct plan *plan)
-{
-    const struct limit_choice *cpus = &plan->limits.items[LIMIT_CPUS];
-
-    return cpus->way == WAY_AFFINITY ? (unsigned)((cpus->max + 999) / 1000) : 0;
-}
-
 /* The terminal's signals are the keeper's to hear; init sets its own mask. */
 static void be_deaf(void)
 {
@@ -205,6 +188,7 @@ void clone_main(const struct clone_context *context)
         .plan = &context->orders->plan,
         .network = &network,
         .userns = -1,
+        .processors = context->processors,
         .init_fd = context->init_fd,
     };
     struct clone_context inside = *context;
@@ -216,8 +200,7 @@ void clone_main(const struct clone_context *context)
 
     processors_stay(context->processors);
     wait_for_orders(context);
-    if (prepared < 0 || begin(&x, &err) < 0 || executor_clone(&x, &err) < 0 || end_mounter(&err) < 0 ||
-        processors_take(context->processors, processors_wanted(x.plan), &err) < 0 ||
+    if (prepared < 0 || begin(&x, &err) < 0 || executor_clone(&x, &err) < 0 ||
         confine_rights(&x.plan->ids, &err) < 0)
         fail(context, &err);
     if (arrange_descriptors(&inside.init_fd, x.landlock, &program, &err) < 0)

@@ -12,6 +12,7 @@
 #include "base/own.h"
 #include "base/text.h"
 #include "box/network.h"
+#include "box/processors.h"
 #include "box/steps.h"
 #include "init/domain.h"
 #include "init/wire.h"
@@ -19,6 +20,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <unistd.h>
@@ -75,35 +78,74 @@ static int do_hostname(struct executor *x, const struct step *step, struct error
     return sethostname(step->target, strlen(step->target)) < 0 ? error_sys(err, "set the host name") : 0;
 }
 
-/* The old root is unmounted with everything on it; what we hold of it by descriptor is closed
- * before a command runs. */
+/* What is left of the host's root lies over the new one until do_verify has it unmounted.  Paths lead into the
+ * new one from here on. */
 static int do_pivot(struct executor *x, const struct step *step, struct error *err)
 {
     (void)step;
-    if (fchdir(x->root) < 0 || sys_pivot_root(".", ".") < 0)
+    if (fchdir(x->root) < 0 || sys_pivot_root(".", ".") < 0 || chdir("/") < 0)
         return error_sys(err, "change the root");
-    if (umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
-        return error_sys(err, "leave the host's root");
+    x->pivoted = true;
     return 0;
 }
 
-/* The keeper does it (box_verify), while we go on.  It asks for no command before.  Whether it could open our
- * list itself depends on how the host's /proc is mounted. */
-static int do_verify(struct executor *x, const struct step *step, struct error *err)
+/* The old root is unmounted with everything on it; what we hold of it by descriptor is closed before a command
+ * runs.  Then the keeper compares our mounts (box_verify), and asks for no command before.  Whether it could
+ * open our list itself depends on how the host's /proc is mounted. */
+static int leave_root(const struct executor *x, struct error *err)
 {
     struct message message = { .kind = MESSAGE_MOUNTED, .error = x->network->lacking };
-    autoclose int list = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
-    int fds[PROTOCOL_FDS_MAX] = { list };
+    int fds[PROTOCOL_FDS_MAX];
 
-    (void)step;
-    if (list < 0)
+    if (x->pivoted && umount2(".", MNT_DETACH) < 0)
+        return error_sys(err, "leave the host's root");
+    fds[0] = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+    if (fds[0] < 0)
         return error_sys(err, "open /proc/self/mountinfo");
-    if (x->network->sockets[0] >= 0 && network_open_refused(x->network, err) < 0)
-        return -1;
 
     size_t count = 1 + network_pack(x->network, fds + 1);
 
     return wire_send(x->init_fd, &message, fds, count) < 0 ? error_sys(err, "tell the keeper") : 0;
+}
+
+static int leaver_main(void *argument)
+{
+    const struct executor *x = argument;
+    struct message message = { .kind = MESSAGE_FAILED, .status = 125 };
+
+    if (leave_root(x, &message.error) == 0)
+        return 0;
+    error_while(&message.error, "step %zu, %s", x->step + 1, step_name(STEP_VERIFY));
+    (void)wire_send(x->init_fd, &message, NULL, 0);
+    return 125;
+}
+
+/* As many as the limit says, if nothing better keeps it; 0: all. */
+static unsigned processors_wanted(const struct plan *plan)
+{
+    const struct limit_choice *cpus = &plan->limits.items[LIMIT_CPUS];
+
+    return cpus->way == WAY_AFFINITY ? (unsigned)((cpus->max + 999) / 1000) : 0;
+}
+
+/* The kernel has whoever unmounts wait until every processor has noticed, a tenth of a millisecond or two.  So
+ * a child does it, which has its own descriptors and uses no heap, while we go on with our memory.  PID 1 waits
+ * for its end before anything else: no command is there while somebody has these rights. */
+static int do_verify(struct executor *x, const struct step *step, struct error *err)
+{
+    static _Alignas(16) char stack[64 << 10];
+    static struct executor its; /* not what we change meanwhile */
+
+    (void)step;
+    if (x->network->sockets[0] >= 0 && network_open_refused(x->network, err) < 0)
+        return -1;
+    if (processors_take(x->processors, processors_wanted(x->plan), err) < 0)
+        return -1;
+    its = *x;
+    if (clone(leaver_main, stack + sizeof stack, CLONE_VM | SIGCHLD, &its) < 0)
+        return error_sys(err, "fork who leaves the host's root");
+    (void)sched_yield(); /* on our processor it would only begin when we sleep */
+    return 0;
 }
 
 static int do_landlock(struct executor *x, const struct step *step, struct error *err)

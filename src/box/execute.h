@@ -4,6 +4,7 @@
 
 struct error;
 struct network;
+struct processors;
 
 /* What a process that carries steps out knows.  All descriptors are in its own mount namespace. */
 struct executor {
@@ -21,12 +22,14 @@ struct executor {
     int go;                  /* a socket between mounter and clone */
     struct network *network; /* as it was made; the clone's */
     int landlock;            /* the ruleset, once made */
-    struct made *made;       /* its own list, of the orders */
-    size_t step;             /* that is being carried out */
-    bool overlays_only;      /* of all trees only those that are written to by overlays are wanted, */
-    uint64_t trees;          /* and of these only those with such layers (step_is_of()) */
-    bool look_only;          /* these are for looking at: without the sandbox's own directories */
-    int init_fd;             /* the socket to the keeper; the clone's */
+    struct processors *processors; /* to be taken again before the root is left; the clone's */
+    bool pivoted;                  /* the host's root lies over ours, to be unmounted */
+    struct made *made;             /* its own list, of the orders */
+    size_t step;                   /* that is being carried out */
+    bool overlays_only;            /* of all trees only those that are written to by overlays are wanted, */
+    uint64_t trees;                /* and of these only those with such layers (step_is_of()) */
+    bool look_only;                /* these are for looking at: without the sandbox's own directories */
+    int init_fd;                   /* the socket to the keeper; the clone's */
 };
 
 /* For root's mounter, in the host's mount namespace: makes id-mapped copies of the trees.  Inside the
@@ -38,7 +41,8 @@ int executor_open(struct executor *x, struct error *err);
 
 /* Both carry out all steps of one actor in order; the error names the step and what it needs.  The
  * mounter sends the root over `go` when it is there, and word when all is done; the clone waits for
- * each where its plan says so. */
+ * each where its plan says so.  The clone leaves a child behind, which unmounts the host's root and tells the
+ * keeper; who comes after the clone must wait for its end (init/main.c). */
 int executor_mount(struct executor *x, struct error *err);
 int executor_clone(struct executor *x, struct error *err);
 

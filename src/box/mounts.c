@@ -41,8 +41,11 @@ void mounts_below(const char *path, struct strings *out)
 {
     FILE *lines = fopen("/proc/self/mountinfo", "re");
     autofree char *line = NULL;
+    char page[4096]; /* the kernel writes that much at once, and in smaller parts a good deal of it again */
     size_t room = 0;
 
+    if (lines)
+        (void)setvbuf(lines, page, _IOFBF, sizeof page);
     while (lines && getline(&line, &room, lines) > 0) {
         const char *point = mount_point(line);
 

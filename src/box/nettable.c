@@ -224,9 +224,9 @@ static void is_to_six(struct netlink *all, enum to to)
     is_to(all, AF_INET6, &first, &last, to == TO_POOL ? sizeof first / 2 : sizeof first);
 }
 
-static void put_rule(struct netlink *all, const struct rule *rule, int family)
+static void put_rule(struct netlink *all, const struct rule *rule, int family, int flags)
 {
-    begin(all, NFT_MSG_NEWRULE, NLM_F_CREATE | NLM_F_APPEND | NLM_F_ACK);
+    begin(all, NFT_MSG_NEWRULE, NLM_F_CREATE | NLM_F_APPEND | flags);
     netlink_put_text(all, NFTA_RULE_TABLE, TABLE);
     netlink_put_text(all, NFTA_RULE_CHAIN, rule->chain);
     netlink_nest(all, NFTA_RULE_EXPRESSIONS);
@@ -251,16 +251,17 @@ static void put_rule(struct netlink *all, const struct rule *rule, int family)
     netlink_end(all);
 }
 
+/* The last one, which is for every family, answers for all. */
 static int put_rules(struct netlink *all)
 {
     int count = 0;
 
     for (size_t i = 0; i < ARRAY_LEN(rules); i++) {
-        put_rule(all, &rules[i], AF_INET);
+        put_rule(all, &rules[i], AF_INET, i + 1 == ARRAY_LEN(rules) ? NLM_F_ACK : 0);
         count++;
         if (rules[i].to == TO_ANY)
             continue;
-        put_rule(all, &rules[i], AF_INET6);
+        put_rule(all, &rules[i], AF_INET6, 0);
         count++;
     }
     return count;
@@ -268,7 +269,7 @@ static int put_rules(struct netlink *all)
 
 static void put_chain(struct netlink *all, const char *name, const char *type, int priority, uint32_t policy)
 {
-    begin(all, NFT_MSG_NEWCHAIN, NLM_F_CREATE | NLM_F_ACK);
+    begin(all, NFT_MSG_NEWCHAIN, NLM_F_CREATE);
     netlink_put_text(all, NFTA_CHAIN_TABLE, TABLE);
     netlink_put_text(all, NFTA_CHAIN_NAME, name);
     netlink_put_text(all, NFTA_CHAIN_TYPE, type);
@@ -306,7 +307,7 @@ int nettable_load(struct error *err)
     if (fd < 0)
         return error_sys(err, "speak to nftables");
     put_bracket(&all, NFNL_MSG_BATCH_BEGIN);
-    begin(&all, NFT_MSG_NEWTABLE, NLM_F_CREATE | NLM_F_ACK);
+    begin(&all, NFT_MSG_NEWTABLE, NLM_F_CREATE);
     netlink_put_text(&all, NFTA_TABLE_NAME, TABLE);
     put_chain(&all, TURN, "nat", TURN_PRIORITY, NF_ACCEPT);
     put_chain(&all, JUDGE, "filter", JUDGE_PRIORITY, NF_DROP);

@@ -22,11 +22,11 @@
 /* The first device of every network namespace. */
 enum { LOOPBACK = 1, BACKLOG = 4096 };
 
-static void put_link_up(struct netlink *all)
+static void put_link_up(struct netlink *all, int flags)
 {
     const struct ifinfomsg link = { .ifi_index = LOOPBACK, .ifi_flags = IFF_UP, .ifi_change = IFF_UP };
 
-    netlink_begin(all, RTM_NEWLINK, NLM_F_ACK, &link, sizeof link);
+    netlink_begin(all, RTM_NEWLINK, (uint16_t)flags, &link, sizeof link);
 }
 
 static void put_address(struct netlink *all, int family, const void *bytes, size_t size)
@@ -36,13 +36,13 @@ static void put_address(struct netlink *all, int family, const void *bytes, size
                                        .ifa_flags = family == AF_INET6 ? IFA_F_NODAD : 0,
                                        .ifa_index = LOOPBACK };
 
-    netlink_begin(all, RTM_NEWADDR, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, &address, sizeof address);
+    netlink_begin(all, RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL, &address, sizeof address);
     netlink_put(all, IFA_LOCAL, bytes, size);
     netlink_put(all, IFA_ADDRESS, bytes, size);
 }
 
 /* "local default dev lo src ..." */
-static void put_route(struct netlink *all, int family, const void *source, size_t size)
+static void put_route(struct netlink *all, int family, const void *source, size_t size, int flags)
 {
     const struct rtmsg route = { .rtm_family = (uint8_t)family,
                                  .rtm_table = RT_TABLE_LOCAL,
@@ -51,7 +51,7 @@ static void put_route(struct netlink *all, int family, const void *source, size_
                                  .rtm_type = RTN_LOCAL };
     const int device = LOOPBACK;
 
-    netlink_begin(all, RTM_NEWROUTE, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, &route, sizeof route);
+    netlink_begin(all, RTM_NEWROUTE, (uint16_t)(NLM_F_CREATE | NLM_F_EXCL | flags), &route, sizeof route);
     netlink_put(all, RTA_OIF, &device, sizeof device);
     netlink_put(all, RTA_PREFSRC, source, size);
 }
@@ -67,21 +67,29 @@ static int bring_up_loopback(void)
 {
     struct netlink all = { 0 };
 
-    put_link_up(&all);
+    put_link_up(&all, NLM_F_ACK);
     return exchange_routes(&all);
 }
 
-static int route_family(int family, const char *own)
+/* The loopback, and every address to it, in one message.  *six: that of the second family too. */
+static int route_everything(bool *six)
 {
-    unsigned char bytes[sizeof(struct in6_addr)];
-    size_t size = family == AF_INET ? sizeof(struct in_addr) : sizeof(struct in6_addr);
     struct netlink all = { 0 };
+    struct in_addr own4;
+    struct in6_addr own6;
 
-    if (inet_pton(family, own, bytes) != 1)
+    if (inet_pton(AF_INET, NETWORK_OWN4, &own4) != 1 || inet_pton(AF_INET6, NETWORK_OWN6, &own6) != 1)
         return -1;
-    put_address(&all, family, bytes, size);
-    put_route(&all, family, bytes, size);
-    return exchange_routes(&all);
+    put_link_up(&all, 0);
+    put_address(&all, AF_INET, &own4, sizeof own4);
+    put_route(&all, AF_INET, &own4, sizeof own4, 0);
+
+    unsigned needed = all.sequence;
+
+    put_address(&all, AF_INET6, &own6, sizeof own6);
+    put_route(&all, AF_INET6, &own6, sizeof own6, NLM_F_ACK);
+    *six = exchange_routes(&all) == 0;
+    return *six || all.failed > needed ? 0 : -1;
 }
 
 /* Bound to loopback, so that an answer has the address that was asked as its source. */
@@ -155,14 +163,13 @@ static bool is_lacking(const struct error *err)
 /* The rules are there before anything can be sent. */
 static int lead_to_gateway(struct network *out, struct error *err)
 {
+    bool six;
+
     out->rules = nettable_load(err);
     if (out->rules < 0)
         return -1;
-    if (route_family(AF_INET, NETWORK_OWN4) < 0)
+    if (route_everything(&six) < 0)
         return error_sys(err, "route every address to loopback");
-
-    bool six = route_family(AF_INET6, NETWORK_OWN6) == 0;
-
     if (open_sockets(six, out) < 0)
         return error_sys(err, "open the gateway's sockets");
     if (read_back_route(AF_INET, "203.0.113.9", err) < 0)
@@ -260,8 +267,8 @@ static int be_alone(struct network *out, struct error *err)
 void network_make(struct network *out)
 {
     *out = NETWORK_CLOSED;
-    if (unshare(CLONE_NEWNET) < 0 || bring_up_loopback() < 0) {
-        error_sys(&out->error, "make a network namespace with a loopback");
+    if (unshare(CLONE_NEWNET) < 0) {
+        error_sys(&out->error, "make a network namespace");
         return;
     }
     if (lead_to_gateway(out, &out->lacking) == 0)

@@ -323,6 +323,7 @@ static void plan_dev(struct plan *plan)
                   { "/dev/stdout", "/proc/self/fd/1" },
                   { "/dev/stderr", "/proc/self/fd/2" },
                   { "/dev/ptmx", "pts/ptmx" } };
+    size_t first = plan->steps.len;
 
     add_at(plan, STEP_TMPFS, "dev", "/dev", "mode=755,size=1m")->flags = MS_NOSUID | MS_NOEXEC;
     for (size_t i = 0; i < ARRAY_LEN(nodes); i++) {
@@ -339,6 +340,9 @@ static void plan_dev(struct plan *plan)
     autofree char *shm = memory ? text_format("mode=1777,size=%llu", (unsigned long long)memory) : NULL;
 
     add_at(plan, STEP_TMPFS, "dev", "/dev/shm", shm ? shm : "mode=1777")->flags = MS_NOSUID | MS_NODEV;
+    /* Root's would have them belong to the host; an ordinary user's is through before the clone is. */
+    for (size_t i = first; !plan->ids.shifted && i < plan->steps.len; i++)
+        plan->steps.items[i].by = BY_MOUNTER;
 }
 
 /* What needs no root comes first: the mounter is making it meanwhile.  What is mounted then has

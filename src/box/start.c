@@ -147,7 +147,7 @@ int box_open_freezable(uint64_t namespaces, bool own_mounter, struct box *out, s
     return -1;
 }
 
-static void drop_orders(struct box *box)
+void box_drop_orders(struct box *box)
 {
     orders_free(box->orders);
     box->orders = NULL;
@@ -274,7 +274,6 @@ int box_verify(struct box *box, const struct message *mounted, int *fds, size_t 
         return -1;
     box->network.lacking = mounted->error;
     box->mounted = steal_ptr(&all);
-    drop_orders(box);
     return 0;
 }
 
@@ -289,7 +288,7 @@ void box_forget(struct box *box)
 
 void box_end(struct box *box)
 {
-    drop_orders(box);
+    box_drop_orders(box);
     drop_go(box);
     if (box->pidfd >= 0) {
         sys_pidfd_kill(box->pidfd, SIGKILL);

@@ -234,10 +234,9 @@ int do_device(struct executor *x, const struct step *step, struct error *err)
             return error_set(err, ERROR_REFUSED, "%s of the host is not the device of that name", step->source);
 
     const char *name = step->target + strlen("/dev/");
-    autofree char *target = text_format("%s/%s", sys_fd_path(x->dev).text, name);
 
-    if (mknodat(x->dev, name, S_IFREG | 0600, 0) < 0 ||
-        mount(sys_fd_path(source).text, target, NULL, MS_BIND, NULL) < 0 ||
+    if (fchdir(x->dev) < 0 || mknodat(x->dev, name, S_IFREG | 0600, 0) < 0 ||
+        mount(sys_fd_path(source).text, name, NULL, MS_BIND, NULL) < 0 ||
         mount_remember_id(x, sys_mount_id(x->dev, name), step->flags) < 0)
         return error_sys(err, "show %s", step->source);
     return 0;
@@ -254,13 +253,13 @@ int do_sysfs(struct executor *x, const struct step *step, struct error *err)
     return 0;
 }
 
-/* Masks and device nodes are many, so they go by the descriptor of the fresh /proc or /dev: nobody
- * but us has put anything there yet, and the last component is all there is to look up. */
-static int mask_directory(struct executor *x, const char *name, const char *target)
+/* Masks and device nodes are many, so we go into the fresh /proc or /dev for each: nobody but us has put
+ * anything there yet, and the last component is all there is to look up. */
+static int mask_directory(struct executor *x, const char *name)
 {
     if (x->nothing >= 0)
-        return mount(sys_fd_path(x->nothing).text, target, NULL, MS_BIND, NULL);
-    if (mount("tmpfs", target, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=4k,mode=755") < 0)
+        return mount(sys_fd_path(x->nothing).text, name, NULL, MS_BIND, NULL);
+    if (mount("tmpfs", name, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=4k,mode=755") < 0)
         return -1;
     x->nothing = openat(x->proc, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     return x->nothing < 0 ? -1 : 0;
@@ -269,18 +268,19 @@ static int mask_directory(struct executor *x, const char *name, const char *targ
 int do_mask(struct executor *x, const struct step *step, struct error *err)
 {
     const char *name = step->target + strlen("/proc/");
-    autofree char *target = text_format("%s/%s", sys_fd_path(x->proc).text, name);
     struct stat status;
     int result;
 
+    if (fchdir(x->proc) < 0)
+        return error_sys(err, "enter /proc");
     if (fstatat(x->proc, name, &status, AT_SYMLINK_NOFOLLOW) < 0)
         return step_may_be_missing(step) ? 0 : error_sys(err, "look at %s", step->target);
     if (!(status.st_mode & S_IRWXO))
         return 0; /* only the host's root may open it, and nobody inside is that */
     if (S_ISDIR(status.st_mode))
-        result = mask_directory(x, name, target);
+        result = mask_directory(x, name);
     else
-        result = mount(sys_fd_path(x->null).text, target, NULL, MS_BIND, NULL);
+        result = mount(sys_fd_path(x->null).text, name, NULL, MS_BIND, NULL);
     if (result < 0 ||
         mount_remember_id(x, sys_mount_id(x->proc, name), S_ISDIR(status.st_mode) ? MS_RDONLY : 0) < 0)
         return error_sys(err, "hide %s", step->target);

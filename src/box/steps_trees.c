@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "base/text.h"
+#include "box/laid.h"
 #include "box/mounts.h"
 #include "init/wire.h"
 #include "store/stack.h"
@@ -233,47 +234,6 @@ static int overlay_failed(const struct tree *tree, struct error *err)
     return -1;
 }
 
-/* One directory of the root's layer, like the one below it if there is one. */
-static int lay_directory(const struct executor *x, int upper, int lower, const char *path)
-{
-    autoclose int below = sys_openat2(lower, path, O_PATH | O_DIRECTORY,
-                                      RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
-    struct stat status = { .st_mode = 0755, .st_uid = x->plan->ids.base, .st_gid = x->plan->ids.base };
-
-    if (below < 0 ? errno != ENOENT : fstat(below, &status) < 0)
-        return -1;
-    if (mkdirat(upper, path, status.st_mode & 07777) < 0)
-        return errno == EEXIST ? 0 : -1;
-    return x->userns < 0 ? 0 : fchownat(upper, path, status.st_uid, status.st_gid, AT_SYMLINK_NOFOLLOW);
-}
-
-/* Where the workspace will be mounted, made before the overlay is there: through it the kernel would
- * copy every directory above, one rename and one journal entry each.  What does not work here is made
- * later as for any other tree. */
-static void lay_workspace(const struct executor *x, int upper, int lower)
-{
-    const struct tree *tree = NULL;
-
-    for (size_t i = 0; i < x->plan->trees.len && !tree; i++)
-        if (strcmp(x->plan->trees.items[i].why, TREE_WHY_WORKSPACE) == 0)
-            tree = &x->plan->trees.items[i];
-    if (!tree || !tree->target[1])
-        return;
-
-    autofree char *path = text_copy(tree->target + 1);
-
-    if (faccessat(lower, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-        return;
-    for (char *end = strchrnul(path, '/');; end = strchrnul(end + 1, '/')) {
-        char held = *end;
-
-        *end = '\0';
-        if (lay_directory(x, upper, lower, path) < 0 || !held)
-            return;
-        *end = held;
-    }
-}
-
 /* Handles on the frozen layers of one tree, newest first.  They are closed when the overlay is there. */
 struct frozen {
     int fds[LAYERS_DEPTH_MAX];
@@ -369,12 +329,16 @@ int overlay_mount(struct executor *x, const struct step *step, int target, struc
     if (step->layer < 0 || x->look_only) { /* read-only: an overlay of lower directories, never a bind */
         text_addf(&options, ":%s", sys_fd_path(x->empty).text);
     } else {
+        bool fresh_root = step->kind == STEP_ROOT && !x->plan->resumed;
+
+        if (fresh_root)
+            laid_take(x->plan, x->layers, "u0");
         upper = open_layer(x, 'u', step->layer, err);
         work = upper < 0 ? -1 : open_layer(x, 'w', step->layer, err);
         if (work < 0)
             return -1;
-        if (step->kind == STEP_ROOT && !x->plan->resumed)
-            lay_workspace(x, upper, source);
+        if (fresh_root)
+            laid_put(x->plan, upper, source, x->userns >= 0);
         overlay_options(x, tree, &options, upper, work);
     }
     if (mount("overlay", sys_fd_path(target).text, "overlay", step->flags, text_string(&options)) < 0)

@@ -157,7 +157,7 @@ static int start_helpers(void *owner, struct error *err)
     if (run->plan.workspace_mode == WORKSPACE_LIVE &&
         live_start(&run->plan, run->dir.fd, run->started, &run->live, err) < 0)
         return -1;
-    if (guard_start(&run->box, &run->dir, run->plan.ids.helpers, record, &run->verdict, err) < 0)
+    if (guard_start(&run->box, &run->plan, &run->dir, record, &run->verdict, err) < 0)
         return -1;
     run->guarded = true;
     return 0;

@@ -110,6 +110,21 @@ static void confine_self(bool unfiltered)
     }
 }
 
+/* Who has set the sandbox up has the keeper's memory and all rights in here: nobody may meet them.  Each has
+ * said what went wrong; if not, it is said here. */
+static void outlive_helpers(void)
+{
+    int status;
+
+    while (wait4(-1, &status, __WALL, NULL) > 0)
+        if (status != 0) {
+            errno = ESRCH;
+            fail("wait for who sets the sandbox up");
+        }
+    if (errno != ECHILD)
+        fail("wait for who sets the sandbox up");
+}
+
 /* Nobody is left behind: what is forked while we kill becomes our child and is killed in the next
  * round.  Who has no child is alone, since all others descend from PID 1; to kill nobody would cost a
  * look at every process of the host.  The keeper need not wait for the kernel to take the namespaces
@@ -314,6 +329,7 @@ int main(int argc, char **argv)
     sigprocmask(SIG_BLOCK, &all, NULL);
     (void)argv;
     confine_self(told_unfiltered(argc));
+    outlive_helpers();
 
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);

@@ -7,6 +7,8 @@
 #include "base/own.h"
 #include "base/text.h"
 #include "box/box.h"
+#include "box/laid.h"
+#include "box/plan.h"
 #include "keeper/apart.h"
 #include "keeper/keep.h"
 #include "store/layers.h"
@@ -98,9 +100,12 @@ static void release_layers(int sandboxes, const char *id)
         (void)layers_release_all(layers, id, &ignored);
 }
 
-static _Noreturn void guard_main(const struct cgroup *cgroup, const struct freezer *freezer, int pidfd,
-                                 int users, int verdict, struct sandbox_dir dir, struct record *record)
+static _Noreturn void guard_main(const struct box *box, const struct plan *plan, int users, int verdict,
+                                 struct sandbox_dir dir, struct record *record)
 {
+    const struct cgroup *cgroup = &box->cgroup;
+    const struct freezer *freezer = &box->freezer;
+    int pidfd = box->pidfd;
     enum { GROUP_PATIENCE_MS = 5000 };
     struct error ignored;
     int *fds[5] = { &pidfd, &dir.parent, &dir.fd }, count = 3;
@@ -122,7 +127,7 @@ static _Noreturn void guard_main(const struct cgroup *cgroup, const struct freez
 
     sweep(&dir, &sweeping);
     if (kept && users < 0)
-        store_make_spare(dir.parent);
+        store_make_spare(dir.parent, laid_make, plan);
     if (users >= 0)
         (void)setns(users, CLONE_NEWUSER);
     if (kept) {
@@ -136,15 +141,16 @@ static _Noreturn void guard_main(const struct cgroup *cgroup, const struct freez
 
     /* What fails is left to the next start's sweep. */
     if (store_remove(&dir, &ignored) == 0 && users < 0)
-        store_make_spare(parent);
+        store_make_spare(parent, laid_make, plan);
     release_layers(parent, dir.id);
     sweep_layers(parent, &sweeping);
     _exit(0);
 }
 
-int guard_start(const struct box *box, const struct sandbox_dir *dir, bool foreign_ids, struct record *record,
-                int *verdict, struct error *err)
+int guard_start(const struct box *box, const struct plan *plan, const struct sandbox_dir *dir,
+                struct record *record, int *verdict, struct error *err)
 {
+    bool foreign_ids = plan->ids.helpers;
     autofree char *path = text_format("/proc/%d/ns/user", box->pid);
     autoclose int users = foreign_ids ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     int ends[2] = { -1, -1 };
@@ -160,7 +166,7 @@ int guard_start(const struct box *box, const struct sandbox_dir *dir, bool forei
     if (pid < 0)
         return error_sys(err, "fork the guard");
     if (pid == 0)
-        guard_main(&box->cgroup, &box->freezer, box->pidfd, users, hear, *dir, record);
+        guard_main(box, plan, users, hear, *dir, record);
     if (record)
         *verdict = steal_fd(&tell);
     return 0;

@@ -1,9 +1,8 @@
 #pragma once
 
-#include <stdbool.h>
-
 struct box;
 struct error;
+struct plan;
 struct record;
 struct sandbox_dir;
 
@@ -14,15 +13,15 @@ enum guard_verdict { GUARD_REMOVE = 'r', GUARD_KEEP = 'k' };
  * removes the sandbox's directory and what other dead keepers left.  So a run is over for its user
  * when its processes are dead, not when the kernel has taken mounts apart and files are deleted;
  * and a keeper that is killed leaves nothing behind either.  The keeper
- * keeps `dir` open all the same: the lock on it must not go with a guard that dies.  With `foreign_ids`
- * (subordinate ones) files may belong to users that only the sandbox's user namespace knows: they are removed
+ * keeps `dir` open all the same: the lock on it must not go with a guard that dies.  With subordinate ids
+ * files may belong to users that only the sandbox's user namespace knows: they are removed
  * from inside it.
  *
  * With a record the directory is removed only if the keeper says so by guard_tell() on *verdict; a
  * sandbox that is kept loses its work directories.  If the keeper dies without a word the guard
  * decides itself, and finishes the record.  Without a record *verdict stays as it is. */
-int guard_start(const struct box *box, const struct sandbox_dir *dir, bool foreign_ids, struct record *record,
-                int *verdict, struct error *err);
+int guard_start(const struct box *box, const struct plan *plan, const struct sandbox_dir *dir,
+                struct record *record, int *verdict, struct error *err);
 
 /* Says it once, and closes. */
 void guard_tell(int *verdict, enum guard_verdict what);

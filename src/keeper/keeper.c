@@ -167,6 +167,7 @@ static void take_mounted(struct keeper *keeper, const struct message *message, i
         end_failed(keeper, &error);
     else
         keeper->phase = PHASE_STARTING;
+    box_drop_orders(keeper->box); /* the command is on its way meanwhile */
 }
 
 static void take_started(struct keeper *keeper, const struct message *message, int *fds, size_t count)

@@ -120,11 +120,11 @@ static void take_mounted(struct keeper *keeper, const struct message *message, i
         outlet_begin(&keeper->outlet, &keeper->loop, &keeper->box->network, stay->rules, &keeper->trace,
                      &error) < 0 ||
         visitors_open(keeper, &error) < 0 ||
-        guard_start(stay->box, stay->dir, stay->plan->ids.helpers, stay->record, &keeper->verdict, &error) <
-            0) {
+        guard_start(stay->box, stay->plan, stay->dir, stay->record, &keeper->verdict, &error) < 0) {
         keeper_fail(keeper, &error);
         return;
     }
+    box_drop_orders(keeper->box);
     keeper->phase = PHASE_READY;
     keeper->dead_by = 0;
     keeper->began = keeper->active = clock_us();

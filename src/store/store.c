@@ -90,7 +90,7 @@ int store_new_id(char id[ID_LENGTH + 1], struct error *err)
 static const char spare[] = "../spare";
 static const char *const usual_layers[] = { "u0", "w0", "u1", "w1" };
 
-void store_make_spare(int parent)
+void store_make_spare(int parent, bool (*lay)(const void *owner, int dir), const void *owner)
 {
     struct error ignored;
     char id[ID_LENGTH + 1];
@@ -101,7 +101,7 @@ void store_make_spare(int parent)
     bool made = faccessat(parent, spare, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && mkdirat(parent, id, 0700) == 0;
     autoclose int fd = made ? openat(parent, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
 
-    for (size_t i = 0; fd >= 0 && i < ARRAY_LEN(usual_layers); i++)
+    for (size_t i = fd >= 0 && lay && lay(owner, fd) ? 1 : 0; fd >= 0 && i < ARRAY_LEN(usual_layers); i++)
         made = mkdirat(fd, usual_layers[i], 0755) == 0 && made;
     if (fd >= 0 && made && renameat2(parent, id, parent, spare, RENAME_NOREPLACE) == 0)
         return;

@@ -9,7 +9,8 @@
  *                     trace.jsonl      what happened in it, step by step, if it is one that stays
  *                     output/          what its steps wrote, as far as it is kept
  *                     stack            the frozen layer that u0 u1 ... lie on, if any (store/stack.h)
- *   spare             the next sandbox's directory, if there was time to make it
+ *   spare             the next sandbox's directory, if there was time to make it;
+ *                     l... in it: a first layer with the way to a workspace (box/laid.h)
  *   images/empty      a directory that is always empty (the second lower of a read-only tree)
  *
  * A directory whose lock nobody holds is a sandbox that does not run.  With a record it is kept
@@ -51,8 +52,10 @@ int store_create(const char *state, struct sandbox_dir *out, struct error *err);
 /* Removes the sandbox with everything in it, whatever modes the payload left, and closes. */
 int store_remove(struct sandbox_dir *dir, struct error *err);
 
-/* Leaves a directory ready for the next store_create().  Best effort. */
-void store_make_spare(int parent);
+/* Leaves a directory ready for the next store_create(), with what `lay` puts into it, unless NULL; true if
+ * that can be used as its first layer.  Best
+ * effort. */
+void store_make_spare(int parent, bool (*lay)(const void *owner, int dir), const void *owner);
 
 /* Removes what dead keepers left and has no record; what has one, and was not tidied up, is added
  * to `unfinished`.  Best effort: a failure is left to the next. */

@@ -42,7 +42,8 @@ void netlink_begin(struct netlink *all, uint16_t type, uint16_t flags, const voi
     message->nlmsg_flags = NLM_F_REQUEST | flags;
     message->nlmsg_seq = ++all->sequence;
     memcpy(take(all, size), header, size);
-    all->wanted += flags & NLM_F_ACK ? 1 : 0;
+    if (flags & NLM_F_ACK)
+        all->answered = all->sequence;
     measure(all);
 }
 
@@ -127,21 +128,22 @@ static int error_of(struct nlmsghdr *message)
 
 static int told_answer(void *owner, struct nlmsghdr *message)
 {
-    unsigned *wanted = owner;
+    struct netlink *all = owner;
 
     if (message->nlmsg_type != NLMSG_ERROR)
         return 1;
     errno = error_of(message);
-    if (errno)
-        return -1;
-    return --*wanted ? 1 : 0;
+    if (!errno)
+        return message->nlmsg_seq == all->answered ? 0 : 1;
+    all->failed = message->nlmsg_seq;
+    return -1;
 }
 
 int netlink_exchange(int fd, struct netlink *all)
 {
     if (send_all(fd, all) < 0)
         return -1;
-    return all->wanted ? hear_all(fd, told_answer, &all->wanted) : 0;
+    return all->answered ? hear_all(fd, told_answer, all) : 0;
 }
 
 struct count {

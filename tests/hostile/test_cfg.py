@@ -346,6 +346,37 @@ def a_message_that_is_lost_does_not_hang_a_run(place):
     nothing_is_left(place)
 
 
+def strace_of_leaving(place, *more):
+    """A start under strace, and its log; the child that unmounts the host's root is its only one that does."""
+    if not shutil.which("strace"):
+        skip("strace is not installed")
+    log = place.dir / "log"
+    result = cove_with(place, ["strace", "-f", "-q", "-o", log, "-e", "trace=umount2,exit,execve", *more], "run", "--rm", "--", "true", timeout=10)
+    return result, log.read_text(errors="replace").splitlines()
+
+
+@test(id="CFG-09")
+def who_sets_the_sandbox_up_is_gone_before_a_command_is_there(place):
+    """Also if its last step takes long; when it has told the keeper, a command is on its way."""
+    result, lines = strace_of_leaving(place, "-e", "inject=exit:delay_enter=300000")
+    equal(result.code, 0, repr(result))
+    leavers = {line.split()[0] for line in lines if "umount2(" in line and "MNT_DETACH" in line}
+    equal(len(leavers), 1, "who unmounts the host's root")
+    leaver = leavers.pop()
+    control_fires(any(line.startswith(leaver + " ") and "exit(0" in line for line in lines), "it ends by a call that is delayed")
+    ended = next(n for n, line in enumerate(lines) if re.match(leaver + r" +\+\+\+ exited with 0", line))
+    began = next(n for n, line in enumerate(lines) if "execve(" in line and '/true"' in line and n > 1)
+    assert ended < began, "the command began while it was there"
+
+
+@test(id="CFG-09")
+def who_sets_the_sandbox_up_and_is_killed_ends_the_start(place):
+    result, lines = strace_of_leaving(place, "-e", "inject=umount2:signal=SIGKILL")
+    control_fires(any("umount2(" in line for line in lines), lines)
+    refused(result, "killed while it leaves the host's root", "sets the sandbox up")
+    nothing_is_left(place)
+
+
 def reference_rights(result, reference):
     """Whether what the short probe shows is as it is otherwise."""
     assert result.code == 0 or result.code > 125, repr(result)

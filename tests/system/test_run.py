@@ -20,6 +20,40 @@ from support.running import (adopt_orphans, cold, descendants, finish, nothing_l
 MEGABYTE = 1024 * 1024
 SOAK = float(os.environ.get("COVE_SOAK_SECONDS", "0"))
 
+# What the run before has laid out
+
+def laid_out(place):
+    """The layers in the spare directory that are for one workspace, once it is there."""
+    spare = place.state / "spare"
+    wait_for(spare.is_dir, what="the spare directory")
+    return [path.name for path in spare.iterdir() if path.name.startswith("l")]
+
+
+@test
+def a_start_looks_the_same_whether_its_way_to_the_workspace_was_laid_out_or_not(place):
+    deep = place.work / "a/b/c"
+    deep.mkdir(parents=True)
+    script = f"at={deep}; while [ \"$at\" != / ]; do stat -c '%n %A %u %g' \"$at\"; ls -A \"$at\"; at=$(dirname \"$at\"); done"
+    shown = []
+    for _ in range(2):
+        shown.append(place.sh(script, options=("-C", deep)).text)
+        equal(len(laid_out(place)), 1, "what is laid out for the next start")
+    assert str(deep) in shown[0], shown
+    equal(shown[1], shown[0], "what is seen")
+    nothing_left(place)
+
+
+@test
+def what_is_laid_out_for_one_workspace_is_not_seen_in_another(place):
+    first, second = place.dir / "first", place.dir / "second"
+    first.mkdir()
+    second.mkdir()
+    assert "first" in place.sh(f"ls {place.dir}", options=("-C", first)).text
+    equal(len(laid_out(place)), 1, "what is laid out")
+    seen = place.sh(f"ls {place.dir}", options=("-C", second)).text.split()
+    assert "second" in seen and "first" not in seen, seen
+
+
 # Exit codes
 
 
