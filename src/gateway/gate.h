@@ -21,6 +21,8 @@ struct gate {
     struct resolver resolver;
     struct connection *connections, *buried; /* open ones; and those of this turn that are not */
     size_t connections_len, connections_max;
+    struct connection **slots; /* by the lowest bits of a tag */
+    uint32_t slot;             /* where to look for the next free one */
     uint64_t tags;
     bool full; /* nobody more is let in */
 #ifdef COVE_UNSAFE
@@ -34,7 +36,7 @@ void questions_ready(struct event_source *source, uint32_t events);
 /* The answer to one message; 0: none.  `out` has room for DNS_UDP_MAX. */
 size_t question_answer(struct gate *gate, const unsigned char *bytes, size_t len, unsigned char *out);
 
-/* connection.c */
+/* connection.c, door.c */
 void connections_ready(struct event_source *source, uint32_t events);
 void connections_noted(struct gate *gate, uint64_t tag);
 void connections_tend(struct gate *gate, uint64_t now);

@@ -68,7 +68,7 @@ import socket, time
 for half in (True, False):
     for size in (300000, 3000000, 9000000):
         s = socket.create_connection(('web.example.org', 80))
-        s.sendall(b'GET /big/%d HTTP/1.1\\r\\nHost: web.example.org\\r\\n\\r\\n' % size)
+        s.sendall(b'GET /big/%d HTTP/1.1\\r\\nHost: web.example.org\\r\\n%s\\r\\n' % (size, b'' if half else b'Connection: close\\r\\n'))
         if half:
             s.shutdown(1)
         globals().setdefault('all', []).append((s, size))
