@@ -167,7 +167,7 @@ static SSL_CTX *client_new(void)
     return NULL;
 }
 
-int tls_warm(void)
+int tls_warm_certificates(void)
 {
     unsigned char byte;
 
@@ -179,13 +179,18 @@ int tls_warm(void)
                          NULL) != 1 ||
         RAND_bytes(&byte, 1) != 1 || RAND_priv_bytes(&byte, 1) != 1)
         return -1;
+    shared.leaf_key = tls_key_new();
+    return shared.leaf_key ? 0 : -1;
+}
+
+int tls_warm(void)
+{
+    if (tls_warm_certificates() < 0)
+        return -1;
     shared.socket = shared.socket ? shared.socket : socket_method();
     shared.server = shared.server ? shared.server : server_new();
     shared.client = shared.client ? shared.client : client_new();
-    if (!shared.socket || !shared.server || !shared.client)
-        return -1;
-    shared.leaf_key = tls_key_new();
-    return shared.leaf_key ? 0 : -1;
+    return shared.socket && shared.server && shared.client ? 0 : -1;
 }
 
 static bool attach(struct tls *tls, SSL_CTX *context)

@@ -92,7 +92,7 @@ static X509 *sign_itself(EVP_PKEY *key)
 
 struct tls_authority *tls_authority_new(struct error *err)
 {
-    if (tls_warm() < 0) {
+    if (tls_warm_certificates() < 0) {
         error_set(err, ERROR_UNSUPPORTED, "OpenSSL cannot be used");
         return NULL;
     }
@@ -103,7 +103,7 @@ struct tls_authority *tls_authority_new(struct error *err)
 
 struct tls_authority *tls_authority_load(const char *key_pem, const char *certificate_pem, struct error *err)
 {
-    if (tls_warm() < 0) {
+    if (tls_warm_certificates() < 0) {
         error_set(err, ERROR_UNSUPPORTED, "OpenSSL cannot be used");
         return NULL;
     }

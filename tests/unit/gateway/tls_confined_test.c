@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -43,35 +44,41 @@ static bool converse(struct tls_authority *authority, struct tls_trust *trust, c
 
 enum { GOOD = 10, BAD, UNCONFINED };
 
-static _Noreturn void speak(bool lazily, const int fds[2][2])
+/* By the call itself: before _exit a sanitizer asks for what the filter refuses. */
+static void leave(int status)
+{
+    syscall(SYS_exit_group, status);
+}
+
+static void speak(bool lazily, const int fds[2][2])
 {
     struct error err = { 0 };
     size_t descriptors;
     struct tls_authority *authority = lazily ? NULL : tls_authority_new(&err);
 
     if (tls_warm() < 0)
-        _exit(BAD);
+        leave(BAD);
     if (gateway_confine(&descriptors) < 0)
-        _exit(UNCONFINED);
+        leave(UNCONFINED);
     if (!authority)
         authority = tls_authority_new(&err);
     const char *pem = authority ? tls_authority_certificate(authority) : "";
     struct tls_trust *trust = tls_trust_new(pem, strlen(pem), &err);
 
     if (!authority || !trust)
-        _exit(BAD);
-    _exit(converse(authority, trust, "a.example.com", fds[0]) && converse(authority, trust, "192.0.2.1", fds[1])
+        leave(BAD);
+    leave(converse(authority, trust, "a.example.com", fds[0]) && converse(authority, trust, "192.0.2.1", fds[1])
               ? GOOD
               : BAD);
 }
 
-static _Noreturn void open_a_file(void)
+static void open_a_file(void)
 {
     size_t descriptors;
 
     if (gateway_confine(&descriptors) < 0)
-        _exit(UNCONFINED);
-    _exit(open("/", O_RDONLY | O_CLOEXEC) < 0 ? GOOD : BAD);
+        leave(UNCONFINED);
+    leave(open("/", O_RDONLY | O_CLOEXEC) < 0 ? GOOD : BAD);
 }
 
 static int end_of(pid_t child)
