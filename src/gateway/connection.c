@@ -116,6 +116,12 @@ static void side_ready(struct event_source *source, uint32_t events)
     case ASKING:
         tcp_questions_read(connection);
         break;
+    case ACCEPTING:
+        secure_accepting(connection);
+        break;
+    case SECURING:
+        secure_connecting(connection);
+        break;
     case CONNECTING:
         if (side == &connection->server)
             dialled(connection);
@@ -159,7 +165,7 @@ static void time_is_up(struct connection *connection)
         first_silent(connection);
     else if (connection->state == REQUEST && partial)
         request_late(connection);
-    else if (connection->state == CONNECTING)
+    else if (connection->state == CONNECTING || connection->state == SECURING)
         dial_next(connection);
     else if (connection->state == REQUEST || (connection->state == CLOSING && connection->client.held_len == 0))
         connection_close(connection); /* what it has not read yet, the kernel keeps for it */

@@ -7,6 +7,9 @@
  *        \-> REQUEST -> NOTING -> LOOKING UP -> CONNECTING -> EXCHANGING -> REQUEST ...
  *                          \-> EXCHANGING, with an answer of our own            \-> CLOSING
  *
+ * TLS that is looked into, or whose refusal is explained, is ACCEPTING before its first REQUEST, and its server
+ * SECURING after CONNECTING.
+ *
  * A client that was silent and yet speaks before its server does is READING again; one whose CONNECT was taken
  * is, too.
  *
@@ -14,6 +17,7 @@
  *     first.c       what the first bytes are          relay.c      bytes that pass unread
  *     note.c        verdicts, the keeper              exchange.c   requests and their answers
  *     refusal.c     answers of our own, the end       request.c    whom a request is for, and whether it may
+ *     secure.c      TLS that we are an end of
  *
  * Should: tell from the address who it is for, from the first bytes what it is, and let it through only if both
  * and the rules agree; wait for the keeper before anything has an effect; hold back whoever sends faster than
@@ -41,7 +45,19 @@ static const uint64_t answer_patience = 5000000;
 static const uint64_t keep_patience = 120000000; /* between two requests */
 static const uint64_t idle_patience = 3600000000;
 
-enum state { READING, ASKING, REQUEST, NOTING, LOOKING_UP, CONNECTING, RELAYING, EXCHANGING, CLOSING };
+enum state {
+    READING,
+    ASKING,
+    ACCEPTING,
+    REQUEST,
+    NOTING,
+    LOOKING_UP,
+    CONNECTING,
+    SECURING,
+    RELAYING,
+    EXCHANGING,
+    CLOSING
+};
 
 /* What it is for, as far as that is known; freed when bytes pass unread, or when the first byte comes if there
  * was none. */
@@ -84,6 +100,7 @@ struct connection {
     bool noted;     /* a verdict was sent to the keeper */
     bool is_proxys; /* it came to the gateway itself, and is for whom its requests name */
     bool tunnelled; /* its CONNECT was taken */
+    bool refused;   /* all that is said in it: that is noted, and only answered */
     bool running;   /* exchange_run() is at work */
     bool spoke;     /* the client, since it was last listened to */
     bool closed;
@@ -111,6 +128,15 @@ void doors_watch(bool open);
 void first_read(struct connection *connection);
 void first_take(struct connection *connection); /* what was heard so far */
 void first_silent(struct connection *connection);
+void first_explain(struct connection *connection); /* a refusal of TLS */
+
+/* secure.c: TLS that we are an end of. */
+
+bool secure_is_possible(void);
+void secure_client(struct connection *connection, const char *name); /* as the server `name` */
+void secure_accepting(struct connection *connection);
+void secure_server(struct connection *connection); /* which is verified to be whom the request is for */
+void secure_connecting(struct connection *connection);
 
 /* tcp_questions.c: names that are asked for by TCP. */
 

@@ -63,6 +63,8 @@ void dialled(struct connection *connection)
 
     if (getsockopt(connection->server.source.fd, SOL_SOCKET, SO_ERROR, &error, &size) < 0 || error)
         dial_next(connection);
+    else if (connection->client.tls)
+        secure_server(connection);
     else if (connection->exchange)
         exchange_connected(connection);
     else

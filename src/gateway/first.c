@@ -39,7 +39,7 @@ static void take_hello(struct connection *connection)
         return;
     if (hello != HELLO_WHOLE)
         note_deny(connection, "the first TLS message to %s cannot be read", verdict->host.text);
-    else if (verdict->inspect)
+    else if (verdict->inspect && !secure_is_possible())
         note_deny(connection, "the rule for %s names methods or paths, and TLS is not looked into",
                   verdict->host.text);
     else if (len == 0 && !hostname_is_address(&verdict->host))
@@ -47,8 +47,28 @@ static void take_hello(struct connection *connection)
     else if (len && (hostname_read(name, len, &named) || strcmp(named.text, verdict->host.text) != 0) &&
              !gate_leaves_out("agreement"))
         note_deny(connection, "a TLS connection to %s says that it is for somebody else", verdict->host.text);
+    else if (verdict->inspect && !gate_leaves_out("inspection"))
+        secure_client(connection, verdict->host.text); /* each request is noted by itself */
     else
         note(connection);
+}
+
+/* In whose name a refusal is told: the client's own word, if it can be read. */
+void first_explain(struct connection *connection)
+{
+    static unsigned char scratch[HELLO_MAX];
+    const struct text *heard = &connection->client.heard;
+    struct hostname named = connection->purpose->verdict.host;
+    const char *name;
+    size_t len = 0;
+    enum hello hello = hello_read((unsigned char *)heard->data, heard->len, scratch, &name, &len);
+
+    if (hello == HELLO_WHOLE && len && hostname_read(name, len, &named))
+        named = connection->purpose->verdict.host;
+    connection->refused = true;
+    secure_client(connection, named.text);
+    if (connection->state == ACCEPTING && hello != HELLO_WHOLE)
+        connection->until = clock_us() + refused_silent; /* who has something to say has said it */
 }
 
 /* Something else than TLS or HTTP: passed on to ports that a rule names. */

@@ -11,6 +11,8 @@
 #include <string.h>
 
 struct connection;
+struct tls_authority;
+struct tls_trust;
 
 struct gate {
     int loop;
@@ -19,6 +21,8 @@ struct gate {
     struct event_source sockets[NETWORK_SOCKETS];
     struct pool pool;
     struct resolver resolver;
+    struct tls_authority *authority; /* of the sandbox; NULL: TLS is not looked into, and its refusal a reset */
+    struct tls_trust *trust;         /* whom the host believes; NULL: as above */
     struct connection *connections, *buried; /* open ones; and those of this turn that are not */
     size_t connections_len, connections_max;
     struct connection **slots; /* by the lowest bits of a tag */

@@ -153,6 +153,11 @@ static void take(struct connection *connection, const struct head *head)
         (head->tunnel || head->absolute) && !inside && read &&
         (head->tunnel || strcmp(host.text, exchange->dialled.host.text) != 0 || port != connection->port);
 
+    if (connection->refused) {
+        side_forget(&connection->client, head->size);
+        refuse(connection);
+        return;
+    }
     (void)snprintf(purpose->method, sizeof purpose->method, "%.*s", (int)head->method.len, head->method.at);
     if (proxied)
         take_proxied(connection, head, &host, port);
@@ -172,7 +177,9 @@ static void take_bad(struct connection *connection, const char *why)
 
     begin(connection->exchange, &(struct head){ .old = true });
     connection->purpose->method[0] = '\0';
-    if (is_open_to_all(connection))
+    if (connection->refused)
+        refuse(connection);
+    else if (is_open_to_all(connection))
         take_nobodys(connection, why);
     else if (verdict->allowed)
         note_deny(connection, "a request to %s is not taken: %s", verdict->host.text, why);

@@ -21,6 +21,8 @@ void side_prompt(int fd)
 
 void side_close(struct side *side)
 {
+    tls_free(side->tls);
+    side->tls = NULL;
     events_close(&side->source);
     text_free(&side->heard);
     free(side->held);
@@ -38,33 +40,58 @@ void side_abort(struct side *side)
     side_close(side);
 }
 
-/* --- plain --- */
+/* --- plain, or not --- */
 
 static ssize_t read_some(struct side *side, void *bytes, size_t size)
 {
-    return recv(side->source.fd, bytes, size, 0);
+    ssize_t got;
+
+    if (!side->tls)
+        return recv(side->source.fd, bytes, size, 0);
+    got = tls_read(side->tls, bytes, size);
+    if (got < 0 && errno == EAGAIN)
+        side->read_wants = tls_wants(side->tls);
+    return got;
 }
 
 static ssize_t write_some(struct side *side, const void *bytes, size_t len)
 {
-    return send(side->source.fd, bytes, len, MSG_NOSIGNAL);
+    ssize_t sent;
+
+    if (!side->tls)
+        return send(side->source.fd, bytes, len, MSG_NOSIGNAL);
+    sent = tls_write(side->tls, bytes, len);
+    if (sent < 0 && errno == EAGAIN)
+        side->write_wants = tls_wants(side->tls);
+    return sent;
 }
 
 bool side_has_more(const struct side *side)
 {
-    (void)side;
-    return false;
-}
-
-static uint32_t wants(const struct side *side)
-{
-    (void)side;
-    return 0;
+    return side->tls && tls_pending(side->tls) > 0;
 }
 
 static void say_end(struct side *side)
 {
+    if (side->tls)
+        tls_end(side->tls);
     (void)shutdown(side->source.fd, SHUT_WR);
+}
+
+void side_secure(struct side *side, struct tls *tls)
+{
+    side->tls = tls;
+    side->read_wants = EPOLLIN;
+    side->write_wants = EPOLLOUT;
+}
+
+enum tls_step side_handshake(struct side *side)
+{
+    enum tls_step step = tls_handshake(side->tls);
+
+    if (step == TLS_WANT_READ || step == TLS_WANT_WRITE)
+        (void)events_change(the_gate.loop, &side->source, step == TLS_WANT_READ ? EPOLLIN : EPOLLOUT);
+    return step;
 }
 
 /* --- reading --- */
@@ -168,11 +195,11 @@ void side_finish(struct side *side)
 
 void side_watch(struct side *side, bool reading)
 {
-    uint32_t events = reading || side->held_len ? wants(side) : 0;
+    uint32_t events = 0;
 
     if (reading)
-        events |= EPOLLIN;
+        events |= side->tls ? side->read_wants : EPOLLIN;
     if (side->held_len)
-        events |= EPOLLOUT;
+        events |= side->tls ? side->write_wants : EPOLLOUT;
     (void)events_change(the_gate.loop, &side->source, events);
 }

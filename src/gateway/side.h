@@ -5,13 +5,13 @@
 
 #include "base/text.h"
 #include "gateway/events.h"
+#include "net/tls.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
 struct connection;
-struct tls;
 
 enum {
     SIDE_CHUNK = 65536, /* of one reading */
@@ -21,8 +21,9 @@ enum {
 struct side {
     struct event_source source; /* the first member */
     struct connection *connection;
-    struct tls *tls;   /* NULL: the bytes are plain */
-    struct text heard; /* by us, and not dealt with */
+    struct tls *tls;                  /* NULL: the bytes are plain */
+    uint32_t read_wants, write_wants; /* events, if it is not plain */
+    struct text heard;                /* by us, and not dealt with */
     char *held;
     size_t held_at, held_len;
     bool ended; /* it will say nothing more */
@@ -69,6 +70,11 @@ void side_finish(struct side *side);
 
 /* What is waited for, besides that it takes what is held. */
 void side_watch(struct side *side, bool reading);
+
+/* Its bytes are those of TLS from now on; and the first messages of that, as far as they go now (net/tls.h).
+ * While they want something, that is waited for. */
+void side_secure(struct side *side, struct tls *tls);
+enum tls_step side_handshake(struct side *side);
 
 /* What is written goes out at once. */
 void side_prompt(int fd);
