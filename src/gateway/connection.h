@@ -132,7 +132,8 @@ void first_explain(struct connection *connection); /* a refusal of TLS */
 
 /* secure.c: TLS that we are an end of. */
 
-bool secure_is_possible(void);
+bool secure_can_explain(void);                                       /* refusals */
+bool secure_can_judge(void);                                         /* requests that then go on */
 void secure_client(struct connection *connection, const char *name); /* as the server `name` */
 void secure_accepting(struct connection *connection);
 void secure_server(struct connection *connection); /* which is verified to be whom the request is for */

@@ -39,7 +39,7 @@ static void take_hello(struct connection *connection)
         return;
     if (hello != HELLO_WHOLE)
         note_deny(connection, "the first TLS message to %s cannot be read", verdict->host.text);
-    else if (verdict->inspect && !secure_is_possible())
+    else if (verdict->inspect && !secure_can_judge())
         note_deny(connection, "the rule for %s names methods or paths, and TLS is not looked into",
                   verdict->host.text);
     else if (len == 0 && !hostname_is_address(&verdict->host))

@@ -21,8 +21,8 @@ struct gate {
     struct event_source sockets[NETWORK_SOCKETS];
     struct pool pool;
     struct resolver resolver;
-    struct tls_authority *authority; /* of the sandbox; NULL: TLS is not looked into, and its refusal a reset */
-    struct tls_trust *trust;         /* whom the host believes; NULL: as above */
+    struct tls_authority *authority;         /* by which it answers in the name of hosts; NULL: it cannot */
+    struct tls_trust *trust;                 /* by which it believes servers outside; NULL: none of them */
     struct connection *connections, *buried; /* open ones; and those of this turn that are not */
     size_t connections_len, connections_max;
     struct connection **slots; /* by the lowest bits of a tag */

@@ -42,7 +42,7 @@ void refuse(struct connection *connection)
 {
     if (connection->exchange)
         explain(connection);
-    else if (connection->purpose->protocol == GATEWAY_TLS && secure_is_possible() && !connection->client.tls)
+    else if (connection->purpose->protocol == GATEWAY_TLS && secure_can_explain() && !connection->client.tls)
         first_explain(connection);
     else
         connection_reset(connection);

@@ -7,7 +7,12 @@
 #include "base/own.h"
 #include "base/text.h"
 
-bool secure_is_possible(void)
+bool secure_can_explain(void)
+{
+    return the_gate.authority != NULL;
+}
+
+bool secure_can_judge(void)
 {
     return the_gate.authority && the_gate.trust;
 }
