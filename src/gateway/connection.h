@@ -36,8 +36,10 @@ enum {
 };
 
 /* How long things may take, in microseconds. */
-static const uint64_t refused_silent = 40000;  /* a refused client says nothing: it waits for the other side */
-static const uint64_t allowed_silent = 300000; /* an allowed one */
+static const uint64_t refused_silent = 40000; /* a refused client says nothing: it waits for the other side */
+static const uint64_t refused_hello =
+    2000000; /* at the port of TLS, where clients read their certificates first */
+static const uint64_t allowed_silent = 300000;   /* an allowed one */
 static const uint64_t early_patience = 10000000; /* until its first message is whole */
 static const uint64_t note_patience = 10000000;
 static const uint64_t connect_patience = 5000000; /* to one address */

@@ -80,7 +80,7 @@ static uint64_t patience_with(const struct connection *connection)
     if (connection->is_proxys)
         return early_patience;
     if (!connection->purpose->verdict.allowed)
-        return refused_silent;
+        return connection->port == 443 && secure_can_explain() ? refused_hello : refused_silent;
     return web ? early_patience : allowed_silent;
 }
 

@@ -268,6 +268,114 @@ def who_asks_the_gateway_as_a_proxy_is_judged_as_if_it_had_dialled(place):
         equal([row[0] + row[3] for row in requests_of(done)], ["11.1.1.1:80/", "11.1.1.1:443/", "11.1.1.1:80/2", "11.1.1.1:8080/"], done)
 
 
+# Inside TLS
+
+
+def believed(place):
+    land = Land(place, ZONE)
+    land.serve("tls", "11.1.1.1", 443, "web.example.org", believed=True)
+    land.serve("tls", "11.1.1.2", 443, "web.example.org")  # nobody's certificate, for whoever asks there
+    return land
+
+
+@test
+def requests_inside_tls_are_judged_one_by_one(place):
+    with believed(place) as land:
+        judged(talk(land, MIXED, *policy(place, "{ host: web.example.org, methods: [GET, HEAD], paths: [/v1/**] }"), kind="https", port=443), 443)
+
+
+@test
+def a_rule_for_get_has_a_post_refused_in_the_client_s_own_words(place):
+    clients = {"curl": ("curl -sS https://web.example.org/a; curl -sS -d x https://web.example.org/a", "Cove refused this request: "),
+               "wget": ("wget -qO- https://web.example.org/a; wget -O- --post-data x https://web.example.org/a 2>&1", "ERROR 403: Refused by Cove: "),
+               "python3": ("python3 -c \"import urllib.request as u; print(u.urlopen('https://web.example.org/a').read().decode(), end='')\";"
+                           "python3 -c \"import urllib.request as u; u.urlopen('https://web.example.org/a', b'x')\" 2>&1", "HTTP Error 403: Refused by Cove: "),
+               "node": ("node -e \"fetch('https://web.example.org/a').then(r=>r.text()).then(t=>process.stdout.write(t)).then(()=>"
+                        "fetch('https://web.example.org/a',{method:'POST',body:'x'})).then(r=>console.log(r.status,r.statusText))\"", "403 Refused by Cove: ")}
+    with believed(place) as land:
+        for name, (script, word) in clients.items():
+            if shutil.which(name):
+                done = land.sh(script, options=policy(place, "{ host: web.example.org, methods: GET }"))
+                assert "hello from web.example.org\n" in done.text and word in done.text and "not the method" in done.text, f"{name}: {done!r}"
+                equal([row[1] for row in requests_of(done)], ["GET"], name)
+
+
+@test
+def a_refusal_inside_tls_explains_itself_in_the_client_s_own_words(place):
+    clients = {"curl": ("curl -sS https://other.example.org/a", "Cove refused this request: "), "wget": ("wget -O- https://other.example.org/a 2>&1", "ERROR 403: Refused by Cove: "),
+               "python3": ("python3 -c \"import urllib.request as u; u.urlopen('https://other.example.org/a')\" 2>&1", "HTTP Error 403: Refused by Cove: "),
+               "git": ("git ls-remote https://other.example.org/a 2>&1", "Cove refused this request: "),
+               "node": ("node -e \"fetch('https://other.example.org/a').then(r=>console.log(r.status,r.statusText))\" 2>&1", "403 Refused by Cove: ")}
+    with believed(place) as land:
+        for name, (script, word) in clients.items():
+            if shutil.which(name):
+                done = land.sh(script + "; cat /run/cove/refused", options=allow("web.example.org"))
+                assert word + "no rule allows other.example.org at port 443" in done.text and "cove allow other.example.org" in done.text, f"{name}: {done!r}"
+                assert "other.example.org port 443 (tls): no rule allows" in done.text, f"{name}: {done!r}"
+                equal((done.names, done.visits), ([], []), name)
+
+
+@test
+def who_does_not_believe_the_sandbox_is_refused_all_the_same(place):
+    with believed(place) as land:
+        shutil.copy(place.dir / "web.example.org.pem", place.work / "ca.pem")
+        done = land.sh("curl -sS --cacert ca.pem https://other.example.org/ 2>&1; curl -sS --cacert ca.pem https://web.example.org/ 2>&1; cat /run/cove/refused",
+                       options=policy(place, "{ host: web.example.org, methods: GET }"))
+        assert done.text.count("certificate") >= 2 and "hello" not in done.text, done
+        assert "no rule allows other.example.org" in done.text and "does not take the certificate of the sandbox" in done.text, done
+        equal(requests_of(done), [], done)
+
+
+@test
+def a_server_that_cannot_be_verified_is_told_so(place):
+    zone = {"web.example.org": ["11.1.1.2"], "wrong.example.org": ["11.1.1.1"]}
+    with believed(place) as land:
+        land.ask(zone=zone)
+        done = land.sh("curl -sSi https://web.example.org/ https://wrong.example.org/", options=policy(place, "{ host: '*.example.org', methods: GET }"))
+        equal(done.text.count("HTTP/1.1 502 "), 2, done)
+        assert "could not reach web.example.org: its server is not believed: " in done.text and "could not reach wrong.example.org: its server is not believed: " in done.text, done
+        equal(requests_of(done), [], done)
+
+
+@test
+def what_needs_no_look_inside_passes_as_it_is(place):
+    with believed(place) as land:
+        done = land.sh("curl -sSv https://web.example.org/ 2>&1 | grep -i 'issuer:\\|hello from'", options=allow("web.example.org"))
+        assert "CN=web.example.org" in done.text and "hello from" in done.text, done
+
+
+@test
+def events_and_websockets_inside_tls_pass_as_they_are_sent(place):
+    script = '''
+import socket, ssl
+s = ssl.create_default_context().wrap_socket(socket.create_connection(("web.example.org", 443), 5), server_hostname="web.example.org")
+s.sendall(b"GET /ws HTTP/1.1\\r\\nHost: web.example.org\\r\\nConnection: Upgrade\\r\\nUpgrade: websocket\\r\\n\\r\\n")
+heard = b""
+while not heard.endswith(b"first"):
+    heard += s.recv(999)
+for word in (b"ping", b"x" * 100000):
+    s.sendall(word)
+    heard = b""
+    while len(heard) < len(word):
+        heard += s.recv(99999)
+    print(heard == word)
+'''
+    rule = policy(place, "{ host: web.example.org, methods: GET }")
+    with believed(place) as land:
+        equal(land.box("python3", "-c", EVENTS, "https", options=rule).text, "20 True\n")
+        done = land.box("python3", "-c", script, options=rule)
+        equal(done.text, "True\nTrue\n", done)
+
+
+@test
+def large_bodies_pass_both_ways_through_tls(place):
+    with believed(place) as land:
+        done = land.sh("curl -sS https://web.example.org/big/30000000 | wc -c; head -c 30000000 /dev/zero >f; curl -sS -T f https://web.example.org/up; cat f | curl -sS -T - https://web.example.org/piped",
+                       options=policy(place, "{ host: web.example.org, methods: [GET, PUT] }"), timeout=120)
+        assert done.text.startswith("30000000\n"), done
+        equal([row[1:] for row in requests_of(done)][1:], [["PUT", "web.example.org", "/up", 30000000], ["PUT", "web.example.org", "/piped", 30000000]])
+
+
 # What is refused
 
 
@@ -370,7 +478,7 @@ def requests_of_a_sandbox_that_stays_are_in_its_trace(place):
         ident = land.cove("create", *allow("web.example.org")).text.strip()
         try:
             equal(land.cove("exec", ident, "--", "curl", "-sS", "http://web.example.org/").text, "hello from web.example.org\n")
-            equal(land.cove("exec", ident, "--", "curl", "-sS", "https://other.example.org/").code, 35)
+            equal(land.cove("exec", ident, "--", "curl", "-fsS", "https://other.example.org/").code, 22)
             lines = [json.loads(line) for line in (place.state / "sandboxes" / ident / "trace.jsonl").read_text().splitlines()]
             rows = [line["data"] for line in lines if line["kind"] == "request"]
             equal([(row["host"], row["port"], row["verdict"], row["protocol"]) for row in rows], [("web.example.org", 80, "allow", "http"), ("other.example.org", 443, "deny", "tls")])
