@@ -11,6 +11,8 @@
 #include <string.h>
 
 struct connection;
+struct tls_authority;
+struct tls_trust;
 
 struct gate {
     int loop;
@@ -19,6 +21,8 @@ struct gate {
     struct event_source sockets[NETWORK_SOCKETS];
     struct pool pool;
     struct resolver resolver;
+    struct tls_authority *authority;         /* by which it answers in the name of hosts; NULL: it cannot */
+    struct tls_trust *trust;                 /* by which it believes servers outside; NULL: none of them */
     struct connection *connections, *buried; /* open ones; and those of this turn that are not */
     size_t connections_len, connections_max;
     uint64_t tags;

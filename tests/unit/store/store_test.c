@@ -36,7 +36,7 @@ static void a_sweep_leaves_what_has_a_record_and_what_is_held(void **state)
     unit_scratch_dir(scratch, "state/sandboxes/kept", 0700);
     unit_scratch_dir(scratch, "state/sandboxes/kept/u0", 0700);
     unit_scratch_file(scratch, "state/sandboxes/kept/record.json", "no matter what");
-    store_make_spare(own.parent);
+    store_make_spare(own.parent, NULL);
     unit_scratch_dir(scratch, "state/sandboxes/half", 0700);
     unit_scratch_dir(scratch, "state/sandboxes/half/w0", 0700);
     unit_scratch_file(scratch, "state/sandboxes/half/record.json", "");
