@@ -90,11 +90,16 @@ char *trust_authority(int dir)
 
 /* --- an authority --- */
 
-/* Key and certificate; NULL: it cannot be made.  Who has it wipes it. */
+/* A line with the number that OpenSSL gives it, its key and its certificate; NULL: it cannot be made.  Who has
+ * it wipes it. */
 static char *new_authority(struct error *err)
 {
     struct tls_authority *made = tls_authority_new(err);
-    char *pem = made ? text_format("%s%s", tls_authority_key(made), tls_authority_certificate(made)) : NULL;
+    char *pem = NULL;
+
+    if (made)
+        pem = text_format("# %08" PRIx32 "\n%s%s", tls_authority_hash(made), tls_authority_key(made),
+                          tls_authority_certificate(made));
 
     tls_authority_free(made);
     return pem;
@@ -253,6 +258,17 @@ static int lay_place(struct laying *laying, const struct place_of *place, struct
     return 0;
 }
 
+/* For OpenSSL without variables, which looks into a directory. */
+static int lay_by_number(const struct laying *laying, const char *authority, struct error *err)
+{
+    autofree char *name = text_format("etc/ssl/certs/%08lx.0", strtoul(authority + 1, NULL, 16));
+
+    if (*authority != '#' || faccessat(laying->layer, "etc/ssl/certs", F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+        return 0;
+    return linkat(laying->layer, OURS_ALONE + 1, laying->layer, name, 0) < 0 ? error_sys(err, "write /%s", name)
+                                                                             : 0;
+}
+
 static int lay_all(struct laying *laying, const char *authority, struct error *err)
 {
     const char *certificate = strstr(authority, "-----BEGIN CERTIFICATE-----");
@@ -265,6 +281,8 @@ static int lay_all(struct laying *laying, const char *authority, struct error *e
     text_addf(&laying->contents[BUNDLE], "%s%s%s", certificate, roots ? "\n" : "", roots ? roots : "");
     for (size_t i = 0; i < ARRAY_LEN(places) && result == 0; i++)
         result = lay_place(laying, &places[i], err);
+    if (result == 0)
+        result = lay_by_number(laying, authority, err);
     for (size_t i = 0; i < CONTENTS; i++)
         text_free(&laying->contents[i]);
     return result;

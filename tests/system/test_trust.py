@@ -169,7 +169,7 @@ def clients_believe_who_is_signed_by_it(place):
             done = get(ident, name, 8443)
             equal(done.code, 0, (name, done))
         # Whoever looks without variables finds it as well, but for programs that bring roots of their own.
-        for name in sorted(set(clients) & {"wget", "git", "curl", "java"}):
+        for name in sorted(set(clients) & {"wget", "git", "curl", "java", "python3", "openssl"}):
             equal(get(ident, name, 8443, "unset " + " ".join(VARIABLES) + "; ").code, 0, name)
         # And they do look: who is signed by another is believed by none.
         place.run("true")
