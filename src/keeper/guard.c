@@ -8,6 +8,7 @@
 #include "box/box.h"
 #include "keeper/apart.h"
 #include "keeper/keep.h"
+#include "keeper/trust.h"
 #include "store/layers.h"
 #include "sys/sys.h"
 
@@ -112,13 +113,15 @@ static _Noreturn void guard_main(const struct cgroup *cgroup, const struct freez
 
     sweep(&dir, &sweeping);
     if (kept && users < 0)
-        store_make_spare(dir.parent);
+        store_make_spare(dir.parent, trust_furnish);
     if (users >= 0)
         (void)setns(users, CLONE_NEWUSER);
     if (kept) {
         store_tidy(dir.fd);
         close(dir.fd); /* whoever wants it need not wait for the rest */
         sweep_layers(dir.parent, &sweeping);
+        if (users < 0)
+            trust_stock(dir.parent);
         _exit(0);
     }
 
@@ -126,9 +129,11 @@ static _Noreturn void guard_main(const struct cgroup *cgroup, const struct freez
 
     /* What fails is left to the next start's sweep. */
     if (store_remove(&dir, &ignored) == 0 && users < 0)
-        store_make_spare(parent);
+        store_make_spare(parent, trust_furnish);
     release_layers(parent, dir.id);
     sweep_layers(parent, &sweeping);
+    if (users < 0)
+        trust_stock(parent);
     _exit(0);
 }
 

@@ -36,10 +36,13 @@ static struct {
     BIO_METHOD *socket;
     SSL_CTX *server, *client;
     EVP_PKEY *leaf_key;
+    bool ready; /* certificates can be made */
 } shared;
 
 EVP_PKEY *tls_leaf_key(void)
 {
+    if (!shared.leaf_key)
+        shared.leaf_key = tls_key_new();
     return shared.leaf_key;
 }
 
@@ -171,7 +174,7 @@ int tls_warm_certificates(void)
 {
     unsigned char byte;
 
-    if (shared.leaf_key)
+    if (shared.ready)
         return 0;
     tzset(); /* libc reads a file before it tells the time of a certificate */
     if (OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_ATEXIT | OPENSSL_INIT_LOAD_SSL_STRINGS |
@@ -179,8 +182,8 @@ int tls_warm_certificates(void)
                          NULL) != 1 ||
         RAND_bytes(&byte, 1) != 1 || RAND_priv_bytes(&byte, 1) != 1)
         return -1;
-    shared.leaf_key = tls_key_new();
-    return shared.leaf_key ? 0 : -1;
+    shared.ready = true;
+    return 0;
 }
 
 int tls_warm(void)
@@ -190,7 +193,7 @@ int tls_warm(void)
     shared.socket = shared.socket ? shared.socket : socket_method();
     shared.server = shared.server ? shared.server : server_new();
     shared.client = shared.client ? shared.client : client_new();
-    return shared.socket && shared.server && shared.client ? 0 : -1;
+    return shared.socket && shared.server && shared.client && tls_leaf_key() ? 0 : -1;
 }
 
 static bool attach(struct tls *tls, SSL_CTX *context)

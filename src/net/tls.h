@@ -31,6 +31,9 @@ void tls_authority_free(struct tls_authority *authority); /* or NULL; the key is
 const char *tls_authority_key(const struct tls_authority *authority);
 const char *tls_authority_certificate(const struct tls_authority *authority);
 
+/* The number by which OpenSSL looks for it in a directory: "%08x.0" is its file. */
+uint32_t tls_authority_hash(const struct tls_authority *authority);
+
 /* How many certificates it remembers: at most TLS_LEAVES_MAX, the oldest is forgotten first. */
 size_t tls_authority_leaves(const struct tls_authority *authority);
 

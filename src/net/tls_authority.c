@@ -148,6 +148,11 @@ const char *tls_authority_certificate(const struct tls_authority *authority)
     return authority->certificate_pem;
 }
 
+uint32_t tls_authority_hash(const struct tls_authority *authority)
+{
+    return (uint32_t)X509_subject_name_hash(authority->certificate);
+}
+
 size_t tls_authority_leaves(const struct tls_authority *authority)
 {
     size_t count = 0;

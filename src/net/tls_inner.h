@@ -14,7 +14,7 @@ enum { TLS_BACKDATED = 24 * 3600 };
 /* The part of tls_warm() that certificates need.  Less than half of it. */
 int tls_warm_certificates(void);
 
-/* The one key of all certificates that are not an authority's; NULL before tls_warm(). */
+/* The one key of all certificates that are not an authority's; NULL: it cannot be made. */
 EVP_PKEY *tls_leaf_key(void);
 
 /* Makes an ECDSA key on P-256; NULL on failure. */

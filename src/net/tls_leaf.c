@@ -97,8 +97,9 @@ static bool name_it(X509 *to, const char *name)
 X509 *tls_leaf_new(const char *name, X509 *issuer, EVP_PKEY *issuer_key)
 {
     time_t now = time(NULL);
+    EVP_PKEY *key = tls_leaf_key();
     X509 *leaf =
-        tls_certificate_new(tls_leaf_key(), X509_get_subject_name(issuer), now - TLS_BACKDATED, now + LIFE);
+        !key ? NULL : tls_certificate_new(key, X509_get_subject_name(issuer), now - TLS_BACKDATED, now + LIFE);
 
     /* The subject says nothing: names stand in their own extension, and only there. */
     if (leaf &&

@@ -5,12 +5,13 @@
  *   sandboxes/<id>/   u0 w0 u1 w1 ...  upper and work directories of the writable layers
  *                     b0 b1 ...        private copies of trees, which the layers lie on (--workspace copy)
  *                     m0 m1 ...        layers of white-outs that hide paths
- *                     record.json      what is known of it, unless it keeps nothing (--rm)
- *                     trace.jsonl      what happened in it, step by step, if it is one that stays
- *                     output/          what its steps wrote, as far as it is kept
- *                     stack            the frozen layer that u0 u1 ... lie on, if any (store/stack.h)
- *   spare             the next sandbox's directory, if there was time to make it
- *   images/empty      a directory that is always empty (the second lower of a read-only tree)
+ *                     authority t trusted  its certificate authority and who is believed inside
+ * (keeper/trust.h) record.json      what is known of it, unless it keeps nothing (--rm) trace.jsonl      what
+ * happened in it, step by step, if it is one that stays output/          what its steps wrote, as far as it is
+ * kept stack            the frozen layer that u0 u1 ... lie on, if any (store/stack.h) spare             the
+ * next sandbox's directory, if there was time to make it authorities       those of the next sandboxes
+ * (store/authorities.h) images/empty      a directory that is always empty (the second lower of a read-only
+ * tree)
  *
  * A directory whose lock nobody holds is a sandbox that does not run.  With a record it is kept
  * until somebody removes it; without one it is what a dead keeper left, and the next end of a run
@@ -51,8 +52,9 @@ int store_create(const char *state, struct sandbox_dir *out, struct error *err);
 /* Removes the sandbox with everything in it, whatever modes the payload left, and closes. */
 int store_remove(struct sandbox_dir *dir, struct error *err);
 
-/* Leaves a directory ready for the next store_create().  Best effort. */
-void store_make_spare(int parent);
+/* Leaves a directory ready for the next store_create(), with what `furnish` puts into it (NULL: nothing more).
+ * Best effort. */
+void store_make_spare(int parent, void (*furnish)(int parent, int dir));
 
 /* Removes what dead keepers left and has no record; what has one, and was not tidied up, is added
  * to `unfinished`.  Best effort: a failure is left to the next. */

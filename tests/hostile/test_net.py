@@ -5,6 +5,7 @@ import os
 import pathlib
 import signal
 import socket
+import subprocess
 import sys
 import time
 
@@ -564,6 +565,85 @@ def what_can_be_framed_in_two_ways_is_not_passed_on(place):
         equal(arrived, [], "requests that were passed on")
         control = land.run("python3", "-c", "import socket; s=socket.create_connection(('11.1.1.1',80)); s.sendall(%r); s.shutdown(1); s.recv(99); import time; time.sleep(0.3)" % rows[1].encode())
         control_fires(any(visit[0] == "request" for visit in control.visits), f"the server takes nearly everything: {control!r}")
+
+
+# Looks for lines of PEM by their hashes, so that what is looked for is not brought along: in every file that is not the host's, in all that
+# /proc tells of processes, and in the memory of its own.
+SEARCH = """
+import glob, hashlib, os, re, sys
+wanted, found = set(sys.argv[1].split(",")), set()
+line = re.compile(rb"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{64}(?![A-Za-z0-9+/=])")
+def look(path, data):
+    found.update((path, digest) for one in line.findall(data) if (digest := hashlib.sha256(one).hexdigest()) in wanted)
+def files():
+    for top, folders, names in os.walk("/"):
+        if top == "/":
+            folders[:] = [name for name in folders if name not in ("proc", "sys", "usr", "opt", "dev") and not os.path.islink("/" + name)]
+        yield from (os.path.join(top, name) for name in names)
+    for name in ("environ", "cmdline", "maps", "mountinfo"):
+        yield from glob.glob("/proc/[0-9]*/" + name)
+for path in files():
+    try:
+        if os.path.isfile(path):
+            with open(path, "rb") as file:
+                look(path, file.read(1 << 24))
+    except OSError:
+        pass
+for value in os.environb.values():
+    look("environment", value)
+for path, digest in sorted(found):
+    print(path, digest)
+"""
+
+
+def lines_of(pem, kind):
+    """Hashes of the lines of one block that are 64 bytes long."""
+    import hashlib
+    body = pem.split(f"-----BEGIN {kind}-----\n")[1].split("-----END")[0]
+    lines = [line for line in body.split("\n") if len(line) == 64]
+    assert lines, pem
+    return [hashlib.sha256(line.encode()).hexdigest() for line in lines]
+
+
+def trust_of_host():
+    return {str(path): (path.lstat().st_ino, path.lstat().st_mtime_ns, path.lstat().st_size) for top in ("/etc/ssl", "/etc/pki", "/etc/ca-certificates", "/usr/local/share/ca-certificates")
+            for path in sorted(pathlib.Path(top).rglob("*")) if os.access(path.parent, os.R_OK | os.X_OK)}
+
+
+def is_believed(place, bundle, certificate):
+    """Whether openssl believes a certificate by that bundle alone."""
+    (place.dir / "bundle").write_text(bundle)
+    (place.dir / "one").write_text(certificate)
+    return subprocess.run(["openssl", "verify", "-no-CApath", "-CAfile", place.dir / "bundle", place.dir / "one"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
+
+
+@test(id="GW-20")
+def the_key_of_its_authority_is_nowhere_inside_and_no_other_sandbox_believes_it(place):
+    before = trust_of_host()
+    idents = [place.cove("create").text.strip() for _ in range(2)]
+    try:
+        authorities, bundles = [], []
+        for ident in idents:
+            file = place.state / "sandboxes" / ident / "authority"
+            equal((file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777), (0o600, 0o700), "who may read the key on the host")
+            authorities.append(file.read_text())
+            bundles.append(place.cove("exec", ident, "--", "cat", "/etc/ssl/certs/ca-certificates.crt").text)
+        key, shown = lines_of(authorities[0], "PRIVATE KEY"), lines_of(authorities[0], "CERTIFICATE")
+        done = place.cove("exec", idents[0], "--", "python3", "-c", SEARCH, ",".join(key + shown), timeout=200)
+        equal(done.code, 0, done)
+        control_fires(any(shown[0] in row and "/etc/cove-ca/" in row for row in done.text.splitlines()), f"the certificate is found: {done!r}")
+        equal([row for row in done.text.splitlines() if row.split()[1] in key], [], "where the key is inside")
+        place.cove("exec", idents[0], "--", "sh", "-c", "cat >/tmp/planted", input=authorities[0].encode())
+        done = place.cove("exec", idents[0], "--", "python3", "-c", SEARCH, ",".join(key), timeout=200)
+        control_fires({f"/tmp/planted {digest}" for digest in key} <= set(done.text.splitlines()), f"a key that is there is found: {done!r}")
+        certificates = ["-----BEGIN CERTIFICATE" + one.split("-----BEGIN CERTIFICATE")[1] for one in authorities]
+        control_fires(is_believed(place, bundles[0], certificates[0]), "its own sandbox believes it")
+        equal(is_believed(place, bundles[1], certificates[0]), False, "whether the other one does")
+        equal(is_believed(place, pathlib.Path("/etc/ssl/certs/ca-certificates.crt").read_text(), certificates[0]), False, "whether the host does")
+    finally:
+        for ident in idents:
+            place.cove("rm", "-f", ident)
+    equal(trust_of_host(), before, "what the host believes")
 
 
 main()
