@@ -472,8 +472,39 @@ def a_request_is_passed_on_only_for_the_host_that_was_dialled(place):
         control_fires("/1" in {visit[4] for visit in control.visits if visit[0] == "request"}, control)
 
 
+def policy(place, *rules):
+    (place.dir / "rules.yaml").write_text("network:\n  rules:\n" + "".join(f"    - {rule}\n" for rule in rules))
+    return "--policy", place.dir / "rules.yaml"
+
+
+def paths(done):
+    return [visit[4] for visit in done.visits if visit[0] == "request"]
+
+
 @test(id="GW-03")
-def a_second_request_on_a_connection_is_not_passed_on(place):
+def a_second_request_on_a_connection_is_judged_as_the_first(place):
+    """Whatever is said behind a request: only what its rule allows arrives, also if a server would take the body of a GET for a request."""
+    host = "Host: web.example.org\r\n"
+    first, second = f"GET /v1/1 HTTP/1.1\r\n{host}\r\n", f"GET /v2/2 HTTP/1.1\r\n{host}\r\n"
+    sizes = f"Content-Length: {len(second)}\r\n\r\n{second}"
+    rows = [first + second, f"POST /v1/1 HTTP/1.1\r\n{host}Content-Length: 3\r\n\r\nabc{second}", f"POST /v1/1 HTTP/1.1\r\n{host}Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n{second}",
+            f"POST /v1/1 HTTP/1.1\r\n{host}{sizes}", f"GET /v1/1 HTTP/1.1\r\n{host}{sizes}", f"HEAD /v1/1 HTTP/1.1\r\n{host}{sizes}", f"GET /v1/1 HTTP/1.1\r\n{host}Upgrade: websocket\r\nConnection: upgrade\r\n\r\n{second}",
+            f"GET /v1/1 HTTP/1.1\r\n{host}Upgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\nConnection: Upgrade, HTTP2-Settings\r\n\r\n{second}", f"POST /v1/1 HTTP/1.1\r\n{host}Expect: 100-continue\r\n{sizes}{second}",
+            f"GET /v1/../v2/2 HTTP/1.1\r\n{host}\r\n", f"GET /v1/%2e%2e/v2/2 HTTP/1.1\r\n{host}\r\n", f"GET /v1//../v2/2 HTTP/1.1\r\n{host}\r\n", f"GET http://web.example.org/v2/2 HTTP/1.1\r\n{host}\r\n",
+            f"CONNECT web.example.org:80 HTTP/1.1\r\n{host}\r\n{second}", first + f"CONNECT web.example.org:80 HTTP/1.1\r\n{host}\r\n{second}"]
+    rule = policy(place, "{ host: web.example.org, paths: [/v1/**] }")
+    with Land(place, {"web.example.org": ["11.1.1.1"]}) as land:
+        land.serve("http", "11.1.1.1", 80)
+        done = land.box(*say_all(place, rows), options=rule)
+        equal(done.code, 0, done)
+        equal(set(paths(done)), {"/v1/1"}, done)
+        equal(len(paths(done)), 10, done)
+        control = land.box(*say_all(place, rows), options=rule, without="rules")
+        control_fires("/v2/2" in paths(control), control)
+
+
+@test(id="GW-03")
+def a_second_request_on_a_connection_for_somebody_else_is_not_passed_on(place):
     first, second = "GET /1 HTTP/1.1\r\nHost: web.example.org\r\n\r\n", "GET /2 HTTP/1.1\r\nHost: other.example.org\r\n\r\n"
     rows = [first + second, first.replace("GET", "POST").replace("\r\n\r\n", "\r\nContent-Length: 3\r\n\r\nabc") + second,
             first.replace("GET", "POST").replace("\r\n\r\n", "\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n") + second]
@@ -644,6 +675,97 @@ def the_key_of_its_authority_is_nowhere_inside_and_no_other_sandbox_believes_it(
         for ident in idents:
             place.cove("rm", "-f", ident)
     equal(trust_of_host(), before, "what the host believes")
+
+
+@test(id="GW-10")
+def an_answer_that_can_be_read_in_two_ways_ends_at_the_gateway(place):
+    script = '''
+import socket
+for path in ["/bad/%d" % i for i in range(10)] + ["/cut/%d" % i for i in range(3)] + ["/more"]:
+    with socket.create_connection(("web.example.org", 80), 3) as s:
+        heard = b""
+        try:
+            s.sendall(b"GET %s HTTP/1.1\\r\\nHost: web.example.org\\r\\n\\r\\nGET /next HTTP/1.1\\r\\nHost: web.example.org\\r\\nConnection: close\\r\\n\\r\\n" % path.encode())
+            while more := s.recv(9999):
+                heard += more
+        except OSError:
+            heard += b" reset"
+        print(path, heard[9:12].decode(), b"behind" in heard, heard.count(b"hello from web"), b"reset" in heard)
+'''
+    with Land(place, {"web.example.org": ["11.1.1.1"]}) as land:
+        land.serve("http", "11.1.1.1", 80)
+        done = land.box("python3", "-c", script, options=("--allow", "web.example.org"))
+        lines = done.text.splitlines()
+        equal(lines[:10], [f"/bad/{i} 502 False 1 False" for i in range(10)], done)
+        equal(lines[10:13], [f"/cut/{i} 200 False 0 True" for i in range(3)], done)
+        equal(lines[13:], ["/more 200 False 1 False"], done)
+        control = land.run("python3", "-c", script.replace('"web.example.org", 80', '"11.1.1.1", 80'))
+        control_fires(" True " in control.text.splitlines()[0], f"the server says more than one answer: {control!r}")
+
+
+INSIDE = '''
+import socket, ssl
+blind = ssl._create_unverified_context()
+def say(name, say):
+    try:
+        with socket.create_connection(("web.example.org", 443), 3) as raw, blind.wrap_socket(raw, server_hostname=name) as s:
+            s.sendall(say)
+            heard = b""
+            while more := s.recv(9999):
+                heard += more
+    except (OSError, ValueError):
+        pass
+h, more = b"Host: %s\\r\\nConnection: close\\r\\n\\r\\n", b"Host: %s\\r\\n\\r\\n"
+for name in (None, "other.example.org", "web.example.org", "WEB.example.org", "web.example.org.", "x.web.example.org", "free.example.org"):
+    for host in (b"web.example.org", b"other.example.org", b"free.example.org", b"web.example.org:80"):
+        say(name, b"POST /post HTTP/1.1\\r\\nContent-Length: 0\\r\\n" + h % host)
+        say(name, b"GET /get HTTP/1.1\\r\\n" + more % host + b"POST /behind HTTP/1.1\\r\\nContent-Length: 0\\r\\n" + h % host)
+        say(name, b"CONNECT web.example.org:443 HTTP/1.1\\r\\n" + more % b"web.example.org" + b"POST /tunnel HTTP/1.1\\r\\n" + h % host)
+        say(name, b"GET http://web.example.org/abs HTTP/1.1\\r\\n" + h % host)
+# By a tunnel: what is inside is looked at all the same.
+with socket.create_connection(("127.0.0.1", 1019), 3) as raw:
+    raw.sendall(b"CONNECT web.example.org:443 HTTP/1.1\\r\\n" + h % b"web.example.org:443")
+    raw.recv(999)
+    with blind.wrap_socket(raw, server_hostname="web.example.org") as s:
+        s.sendall(b"POST /tunnelled HTTP/1.1\\r\\nContent-Length: 0\\r\\n" + h % b"web.example.org")
+        print(s.recv(99)[:12])
+for say in (b"PRI * HTTP/2.0\\r\\n\\r\\nSM\\r\\n\\r\\n", b"SSH-2.0-x\\r\\n", b"\\0" * 100):
+    try:
+        with socket.create_connection(("web.example.org", 443), 3) as raw, blind.wrap_socket(raw, server_hostname="web.example.org") as s:
+            s.sendall(say)
+            s.recv(99)
+    except OSError:
+        pass
+print("tried")
+'''
+
+
+@test(id="GW-13")
+def tls_of_a_host_with_methods_cannot_be_passed_through(place):
+    rules = policy(place, "{ host: web.example.org, methods: GET }", "free.example.org")
+    with Land(place, {"web.example.org": ["11.1.1.1"], "other.example.org": ["11.1.1.1"], "free.example.org": ["11.1.1.2"]}) as land:
+        land.serve("tls", "11.1.1.1", 443, "web.example.org", believed=True)
+        done = land.box("python3", "-c", INSIDE, options=rules)
+        equal(done.text, "b'HTTP/1.1 403'\ntried\n", done)
+        seen = [visit[2:5] for visit in done.visits if visit[0] == "request"]
+        equal({tuple(row) for row in seen}, {("GET", "web.example.org", "/get"), ("GET", "web.example.org", "/abs")}, "requests that arrived")
+        control = land.box("python3", "-c", INSIDE, options=rules, without="inspection")
+        control_fires("/post" in paths(control), control)
+
+
+@test(id="GW-17")
+def a_server_is_believed_only_with_a_certificate_for_the_name_that_was_dialled(place):
+    zone = {"web.example.org": ["11.1.1.1"], "wrong.example.org": ["11.1.1.1"], "self.example.org": ["11.1.1.2"], "plain.example.org": ["11.1.1.3"]}
+    script = "for n in web wrong self plain; do curl -sSk -o /dev/null -w '%{http_code}\\n' https://$n.example.org/$n; done; cat /run/cove/refused"
+    rules = policy(place, "{ host: '*.example.org', methods: GET }")
+    with Land(place, zone) as land:
+        land.serve("tls", "11.1.1.1", 443, "web.example.org", believed=True)
+        land.serve("tls", "11.1.1.2", 443, "self.example.org")
+        land.serve("http", "11.1.1.3", 443)
+        done = land.sh(script, options=rules)
+        equal(done.text.split()[:4], ["200", "502", "502", "502"], done)
+        equal(paths(done), ["/web"], done)
+        control_fires(paths(land.run("curl", "-sSk", "--connect-to", "::11.1.1.2:443", "https://self.example.org/self")) == ["/self"], "the server is there, for who does not verify")
 
 
 main()
