@@ -102,7 +102,8 @@ struct plan {
     struct strings granted;  /* "ADDRESS PORT" that lead to the gateway besides names; "*": all of them */
     struct strings writable; /* what Landlock lets the command write below */
     struct strings stack;    /* frozen layers that the writable ones lie on, newest first (store/layers.h) */
-    bool resumed;            /* it was started before: what a first start puts into its layers is there */
+    bool trust;   /* the sandbox's directory has a layer with certificates for the root (keeper/trust.h) */
+    bool resumed; /* it was started before: what a first start puts into its layers is there */
     struct ids ids;
     struct strings argv, env;
     char *cwd;

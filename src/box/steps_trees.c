@@ -188,17 +188,18 @@ static int open_mask_layer(const struct executor *x, const struct step *step, st
     return steal_fd(&layer);
 }
 
-static int map_mask(const struct executor *x, int *mask, size_t number, struct error *err)
+/* Of a layer of ours, in place of itself. */
+static int map_layer(const struct executor *x, int *layer, char letter, size_t number, struct error *err)
 {
-    autoclose int copy = sys_open_tree(*mask, "", AT_EMPTY_PATH);
+    autoclose int copy = sys_open_tree(*layer, "", AT_EMPTY_PATH);
 
     if (copy < 0)
-        return error_sys(err, "copy the layer that hides paths");
-    if (map_ids(x, copy, MOUNT_ATTR_RDONLY, "the layer that hides paths", err) < 0)
+        return error_sys(err, "copy a layer of the sandbox's");
+    if (map_ids(x, copy, MOUNT_ATTR_RDONLY, "a layer of the sandbox's", err) < 0)
         return -1;
-    close(*mask);
-    *mask = attach(x, copy, 'h', number, err);
-    return *mask < 0 ? -1 : 0;
+    close(*layer);
+    *layer = attach(x, copy, letter, number, err);
+    return *layer < 0 ? -1 : 0;
 }
 
 /* Overlays are mounted volatile: otherwise every unmount would sync the whole disk.  What the kernel
@@ -298,21 +299,48 @@ static int open_mask(struct executor *x, const struct step *step, int *mask, str
     *mask = open_mask_layer(x, step, err);
     if (*mask < 0)
         return -1;
-    return tree_needs_id_map(x, step) ? map_mask(x, mask, step->tree, err) : 0;
+    return tree_needs_id_map(x, step) ? map_layer(x, mask, 'h', step->tree, err) : 0;
+}
+
+/* The layer with certificates, over the image alone (keeper/trust.h). */
+static int open_trust(struct executor *x, const struct step *step, int *trust, struct error *err)
+{
+    if (step->kind != STEP_ROOT || !x->plan->trust || x->look_only)
+        return 0;
+    *trust = openat(x->layers, "t", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (*trust < 0)
+        return error_sys(err, "open the layer with certificates");
+    return tree_needs_id_map(x, step) ? map_layer(x, trust, 'c', step->tree, err) : 0;
+}
+
+/* Lower directories that are ours, open until the overlay is there. */
+struct own_layers {
+    int mask, trust;
+};
+
+#define autoown __attribute__((cleanup(own_layers_close)))
+
+static void own_layers_close(struct own_layers *own)
+{
+    own_close(&own->mask);
+    own_close(&own->trust);
 }
 
 /* What is hidden is hidden of the host's tree: a file that a command has made under such a name is its own, and
  * stays seen when its layer is frozen. */
 static int add_lowers(struct executor *x, const struct step *step, int source, struct text *options,
-                      struct frozen *frozen, int *mask, struct error *err)
+                      struct frozen *frozen, struct own_layers *own, struct error *err)
 {
-    if (open_frozen(x, step, frozen, err) < 0 || open_mask(x, step, mask, err) < 0)
+    if (open_frozen(x, step, frozen, err) < 0 || open_mask(x, step, &own->mask, err) < 0 ||
+        open_trust(x, step, &own->trust, err) < 0)
         return -1;
     text_addf(options, "%slowerdir=", x->userns < 0 ? "userxattr," : "");
     for (size_t i = 0; i < frozen->count; i++)
         text_addf(options, "%s:", sys_fd_path(frozen->fds[i]).text);
-    if (*mask >= 0)
-        text_addf(options, "%s:", sys_fd_path(*mask).text);
+    if (own->trust >= 0)
+        text_addf(options, "%s:", sys_fd_path(own->trust).text);
+    if (own->mask >= 0)
+        text_addf(options, "%s:", sys_fd_path(own->mask).text);
     text_add(options, sys_fd_path(source).text);
     return 0;
 }
@@ -320,11 +348,12 @@ static int add_lowers(struct executor *x, const struct step *step, int source, s
 int overlay_mount(struct executor *x, const struct step *step, int target, struct error *err)
 {
     const struct tree *tree = &x->plan->trees.items[step->tree];
-    autoclose int source = open_lower(x, step, err), mask = -1, upper = -1, work = -1;
+    autoclose int source = open_lower(x, step, err), upper = -1, work = -1;
+    autoown struct own_layers own = { -1, -1 };
     autofrozen struct frozen frozen = { .count = 0 };
     autotext struct text options = TEXT_NONE;
 
-    if (source < 0 || add_lowers(x, step, source, &options, &frozen, &mask, err) < 0)
+    if (source < 0 || add_lowers(x, step, source, &options, &frozen, &own, err) < 0)
         return -1;
     if (step->layer < 0 || x->look_only) { /* read-only: an overlay of lower directories, never a bind */
         text_addf(&options, ":%s", sys_fd_path(x->empty).text);

@@ -36,6 +36,7 @@ static const int calls[] = {
     SYS_getsockopt,  SYS_setsockopt, SYS_brk,           SYS_munmap,      SYS_epoll_ctl,
     SYS_epoll_pwait, SYS_exit_group, SYS_rt_sigreturn,  SYS_getrandom,   SYS_mremap,
     SYS_exit,        SYS_madvise,    SYS_clock_gettime, SYS_getsockname, SYS_restart_syscall,
+    SYS_getpid, /* OpenSSL asks whether it was forked, lest two have the same random numbers */
 #ifdef SYS_epoll_wait
     SYS_epoll_wait,
 #endif

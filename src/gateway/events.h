@@ -3,12 +3,16 @@
 /* Descriptors and what to do when they are ready, for thousands of them. */
 
 #include <stdint.h>
+#include <sys/epoll.h>
 
 struct event_source {
     int fd; /* -1: none */
     uint32_t events;
     void (*ready)(struct event_source *source, uint32_t events);
 };
+
+/* Of whoever has something to do that nothing new will come for. */
+#define EVENTS_SOON (EPOLLIN | EPOLLOUT)
 
 /* The descriptor of epoll; -1 and errno on failure. */
 int events_open(void);

@@ -11,6 +11,8 @@
 #include <string.h>
 
 struct connection;
+struct tls_authority;
+struct tls_trust;
 
 struct gate {
     int loop;
@@ -19,8 +21,12 @@ struct gate {
     struct event_source sockets[NETWORK_SOCKETS];
     struct pool pool;
     struct resolver resolver;
+    struct tls_authority *authority;         /* by which it answers in the name of hosts; NULL: it cannot */
+    struct tls_trust *trust;                 /* by which it believes servers outside; NULL: none of them */
     struct connection *connections, *buried; /* open ones; and those of this turn that are not */
     size_t connections_len, connections_max;
+    struct connection **slots; /* by the lowest bits of a tag */
+    uint32_t slot;             /* where to look for the next free one */
     uint64_t tags;
     bool full; /* nobody more is let in */
 #ifdef COVE_UNSAFE
@@ -34,7 +40,7 @@ void questions_ready(struct event_source *source, uint32_t events);
 /* The answer to one message; 0: none.  `out` has room for DNS_UDP_MAX. */
 size_t question_answer(struct gate *gate, const unsigned char *bytes, size_t len, unsigned char *out);
 
-/* connection.c */
+/* connection.c, door.c */
 void connections_ready(struct event_source *source, uint32_t events);
 void connections_noted(struct gate *gate, uint64_t tag);
 void connections_tend(struct gate *gate, uint64_t now);

@@ -1,12 +1,15 @@
 #include "gateway/gateway.h"
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/memory.h"
 #include "gateway/gate.h"
+#include "net/tls.h"
 
 #include <errno.h>
 #include <ifaddrs.h>
 #include <netinet/in.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -71,6 +74,18 @@ static int add_source(struct event_source *source, int fd, void (*ready)(struct 
     return fd < 0 ? 0 : events_add(the_gate.loop, source, EPOLLIN);
 }
 
+/* Without an authority a gateway refuses in other words; without roots it believes no server.  Neither is a
+ * reason to let anything through. */
+static void take_certificates(const struct gateway *gateway, struct gate *gate)
+{
+    struct error ignored;
+
+    if (gateway->authority && tls_warm() == 0)
+        gate->authority = tls_authority_load(gateway->authority, gateway->authority, &ignored);
+    if (gate->authority && gateway->roots)
+        gate->trust = tls_trust_new(gateway->roots, strlen(gateway->roots), &ignored);
+}
+
 static int begin(const struct gateway *gateway, struct rules *rules)
 {
     struct gate *gate = &the_gate;
@@ -85,6 +100,7 @@ static int begin(const struct gateway *gateway, struct rules *rules)
     gate->loop = events_open();
     pool_init(&gate->pool, gateway->generation);
     resolver_init(&gate->resolver, gate->loop);
+    take_certificates(gateway, gate);
     if (gate->loop < 0 || add_source(&gate->channel, gateway->channel, channel_ready) < 0)
         return -1;
     for (size_t i = 0; i < NETWORK_SOCKETS; i++)

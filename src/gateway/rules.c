@@ -2,7 +2,7 @@
 
 #include "base/own.h"
 #include "base/text.h"
-#include "gateway/path.h"
+#include "spec/rule_path.h"
 
 #include <stdarg.h>
 #include <stdio.h>

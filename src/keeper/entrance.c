@@ -4,6 +4,7 @@
 #include "box/box.h"
 #include "box/host.h"
 #include "box/plan.h"
+#include "keeper/trust.h"
 #include "store/store.h"
 
 #include <stdbool.h>
@@ -25,6 +26,7 @@ static int enter_once(const struct entrance *entrance, bool existing, struct san
     if (!existing && store_create(entrance->host->state, dir, err) < 0)
         return -1;
     if ((!entrance->prepare || entrance->prepare(entrance->owner, dir, err) == 0) &&
+        trust_prepare(entrance->plan, dir, err) == 0 &&
         box_start(entrance->plan, entrance->host, dir->id, box, err) == 0)
         return 0;
     leave(existing, dir, box);

@@ -11,6 +11,7 @@
 #include "box/plan.h"
 #include "keeper/apart.h"
 #include "keeper/keep.h"
+#include "keeper/trust.h"
 #include "store/layers.h"
 #include "sys/sys.h"
 
@@ -100,6 +101,13 @@ static void release_layers(int sandboxes, const char *id)
         (void)layers_release_all(layers, id, &ignored);
 }
 
+/* So that the next sandbox starts sooner: of the same workspace, but any may take it. */
+static bool furnish(const void *plan, int parent, int dir)
+{
+    trust_furnish(parent, dir);
+    return laid_make(plan, dir);
+}
+
 static _Noreturn void guard_main(const struct box *box, const struct plan *plan, int users, int verdict,
                                  struct sandbox_dir dir, struct record *record)
 {
@@ -127,13 +135,15 @@ static _Noreturn void guard_main(const struct box *box, const struct plan *plan,
 
     sweep(&dir, &sweeping);
     if (kept && users < 0)
-        store_make_spare(dir.parent, laid_make, plan);
+        store_make_spare(dir.parent, furnish, plan);
     if (users >= 0)
         (void)setns(users, CLONE_NEWUSER);
     if (kept) {
         store_tidy(dir.fd);
         close(dir.fd); /* whoever wants it need not wait for the rest */
         sweep_layers(dir.parent, &sweeping);
+        if (users < 0)
+            trust_stock(dir.parent);
         _exit(0);
     }
 
@@ -141,9 +151,11 @@ static _Noreturn void guard_main(const struct box *box, const struct plan *plan,
 
     /* What fails is left to the next start's sweep. */
     if (store_remove(&dir, &ignored) == 0 && users < 0)
-        store_make_spare(parent, laid_make, plan);
+        store_make_spare(parent, furnish, plan);
     release_layers(parent, dir.id);
     sweep_layers(parent, &sweeping);
+    if (users < 0)
+        trust_stock(parent);
     _exit(0);
 }
 

@@ -10,6 +10,7 @@
 #include "keeper/result.h"
 #include "spec/fields.h"
 #include "spec/node.h"
+#include "store/authorities.h"
 #include "store/store.h"
 
 #include <fcntl.h>
@@ -339,6 +340,9 @@ int keep_end(int dir, struct record *record, const struct result *result, struct
         store_drop_record(dir);
         return 0;
     }
+    if (!record->stays)
+        (void)unlinkat(dir, STORE_AUTHORITY,
+                       0); /* nobody is left who believes it, and a key is not kept for nothing */
     if (result)
         record->exit_code = (uint64_t)result->exit_code;
     return write_end(dir, record, result, err) < 0 ? -1 : 1;

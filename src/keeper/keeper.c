@@ -148,7 +148,8 @@ static int open_outlet(struct keeper *keeper, struct error *err)
     const struct keeper_run *run = keeper->run;
 
     if (run->outlet)
-        return outlet_begin(run->outlet, &keeper->loop, &keeper->box->network, run->rules, NULL, err);
+        return outlet_begin(run->outlet, &keeper->loop, &keeper->box->network, run->rules, NULL, run->layers,
+                            err);
     network_close(&keeper->box->network);
     return 0;
 }

@@ -9,6 +9,7 @@
 #include "gateway/rules.h"
 #include "init/wire.h"
 #include "keeper/apart.h"
+#include "keeper/trust.h"
 #include "spec/node.h"
 #include "trace/trace.h"
 
@@ -267,6 +268,8 @@ static _Noreturn void be_gateway(const struct outlet *outlet, int channel)
     struct gateway gateway = { .rules = outlet->rules,
                                .channel = channel,
                                .sockets = { -1, -1, -1, -1 },
+                               .authority = trust_authority(outlet->dir),
+                               .roots = trust_roots(),
                                .generation = outlet->generation };
     int *fds[1 + NETWORK_SOCKETS] = { &gateway.channel };
     int count = 1;
@@ -317,7 +320,7 @@ static void door_ready(void *owner, short revents)
 }
 
 int outlet_begin(struct outlet *outlet, struct loop *loop, const struct network *network,
-                 const struct rules *rules, struct trace *trace, struct error *err)
+                 const struct rules *rules, struct trace *trace, int dir, struct error *err)
 {
     bool wanted = rules->mode == NETWORK_OPEN || (rules->mode == NETWORK_RULES && rules->list.len);
 
@@ -329,7 +332,7 @@ int outlet_begin(struct outlet *outlet, struct loop *loop, const struct network 
     }
     if (network->sockets[NETWORK_UDP] < 0)
         return 0;
-    *outlet = (struct outlet){ .loop = loop, .network = network, .rules = rules, .trace = trace };
+    *outlet = (struct outlet){ .loop = loop, .network = network, .rules = rules, .trace = trace, .dir = dir };
     outlet->channel = (struct loop_source){ -1, POLLIN, channel_ready, outlet };
     outlet->timer = (struct loop_source){ timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK), POLLIN,
                                           timer_ready, outlet };

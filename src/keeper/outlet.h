@@ -36,6 +36,7 @@ struct outlet {
     const struct network *network;
     const struct rules *rules;
     struct trace *trace; /* NULL: there is none */
+    int dir;             /* of the sandbox: its authority is there (keeper/trust.h) */
     struct loop_source doors[NETWORK_SOCKETS], channel, timer;
     pid_t pid; /* of the gateway; 0: there is none */
     unsigned generation;
@@ -51,9 +52,10 @@ struct outlet {
 
 const char *gateway_protocol_name(enum gateway_protocol protocol);
 
-/* `network` of a box that was verified.  Where it has no sockets there is nothing to do. */
+/* `network` of a box that was verified; `dir`, the sandbox's, stays open as long.  Where it has no sockets
+ * there is nothing to do. */
 int outlet_begin(struct outlet *outlet, struct loop *loop, const struct network *network,
-                 const struct rules *rules, struct trace *trace, struct error *err);
+                 const struct rules *rules, struct trace *trace, int dir, struct error *err);
 
 /* Ends the gateway.  The requests remain. */
 void outlet_end(struct outlet *outlet);

@@ -118,7 +118,7 @@ static void take_mounted(struct keeper *keeper, const struct message *message, i
 
     if (box_verify(keeper->box, message, fds, count, &error) < 0 ||
         outlet_begin(&keeper->outlet, &keeper->loop, &keeper->box->network, stay->rules, &keeper->trace,
-                     &error) < 0 ||
+                     stay->dir->fd, &error) < 0 ||
         visitors_open(keeper, &error) < 0 ||
         guard_start(stay->box, stay->plan, stay->dir, stay->record, &keeper->verdict, &error) < 0) {
         keeper_fail(keeper, &error);

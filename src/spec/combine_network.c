@@ -4,13 +4,15 @@
  * the layer before, a network that was open has rules again, and registries that it does not name are none.
  * What it denies is denied.  A layer that says network.mode: open leaves all public names and addresses.
  *
- * A pinned address is a grant of its own: it must be the ceiling's as well. */
+ * A pinned address is a grant of its own: it must be the ceiling's as well.  Methods and paths are those that
+ * both have. */
 
 #include "spec/combine_network.h"
 
 #include "base/hostname.h"
 #include "base/text.h"
 #include "spec/layer.h"
+#include "spec/rule_path.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -36,9 +38,56 @@ static bool ports_within(uint16_t inner, uint16_t outer)
     return inner == outer || (outer == 0 && (inner == 80 || inner == 443));
 }
 
+static bool same_word(const char *inner, const char *outer)
+{
+    return strcmp(inner, outer) == 0;
+}
+
+typedef bool word_within(const char *inner, const char *outer);
+
+static bool has_within(const struct strings *outer, const char *inner, word_within *within)
+{
+    for (size_t i = 0; i < outer->len; i++)
+        if (within(inner, outer->items[i]))
+            return true;
+    return false;
+}
+
+/* None stands for all. */
+static bool words_within(const struct strings *inner, const struct strings *outer, word_within *within)
+{
+    if (outer->len == 0)
+        return true;
+    for (size_t i = 0; i < inner->len; i++)
+        if (!has_within(outer, inner->items[i], within))
+            return false;
+    return inner->len > 0;
+}
+
+/* What both have, as the narrower of them says it; false: nothing.  Of two paths that only overlap nothing is
+ * left: that is the narrower way. */
+static bool common_words(const struct strings *a, const struct strings *b, word_within *within,
+                         struct strings *out)
+{
+    struct strings common = STRINGS_NONE;
+
+    for (size_t i = 0; i < a->len; i++)
+        if (b->len == 0 || has_within(b, a->items[i], within))
+            strings_add(&common, a->items[i]);
+    for (size_t i = 0; i < b->len; i++)
+        if (a->len == 0 || has_within(a, b->items[i], within))
+            strings_add(&common, b->items[i]);
+    strings_sort(&common);
+    strings_free(out);
+    *out = common;
+    return common.len || (a->len == 0 && b->len == 0);
+}
+
 static bool covers(const struct rule *outer, const struct rule *inner)
 {
-    return hostname_pattern_within(inner->host, outer->host) && ports_within(inner->port, outer->port);
+    return hostname_pattern_within(inner->host, outer->host) && ports_within(inner->port, outer->port) &&
+           words_within(&inner->methods, &outer->methods, same_word) &&
+           words_within(&inner->paths, &outer->paths, path_pattern_within);
 }
 
 static bool same_pin(const struct rule *a, const struct rule *b)
@@ -72,7 +121,11 @@ static bool intersect(const struct rule *rule, const struct rule *bound, struct 
     out->port = port->port;
     if (!out->address && bound->address)
         out->address = text_copy(bound->address);
-    return true;
+    if (common_words(&rule->methods, &bound->methods, same_word, &out->methods) &&
+        common_words(&rule->paths, &bound->paths, path_pattern_within, &out->paths))
+        return true;
+    rule_free(out);
+    return false;
 }
 
 /* Whether the rule asks for no more than the public network. */

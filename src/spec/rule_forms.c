@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "spec/forms.h"
 #include "spec/node.h"
+#include "spec/rule_path.h"
 
 #include <string.h>
 
@@ -162,26 +163,26 @@ static const struct key {
     const char *name;
     bool later;
 } keys[] = {
-    { "host", false },   { "port", false }, { "action", false }, { "address", false },
-    { "methods", true }, { "paths", true }, { "ca", true },      { "secret", true },
-    { "mock", true },    { "rate", true },  { "bytes", true },
+    { "host", false },    { "port", false },  { "action", false }, { "address", false },
+    { "methods", false }, { "paths", false }, { "ca", true },      { "secret", true },
+    { "mock", true },     { "rate", true },   { "bytes", true },
 };
 
-enum { KEY_HOST, KEY_PORT, KEY_ACTION, KEY_ADDRESS };
+#define KEYS "host, port, action, address, methods and paths"
+
+enum { KEY_HOST, KEY_PORT, KEY_ACTION, KEY_ADDRESS, KEY_METHODS, KEY_PATHS };
+
+enum { WORDS_MAX = 64 }; /* of methods or paths in one rule */
 
 static bool unknown_key(const struct node *node, struct text *why)
 {
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
         if (!keys[i].later || strcmp(keys[i].name, node->key) != 0)
             continue;
-        text_addf(
-            why,
-            "is the value of %s, which this version cannot act on; a rule has host, port, action and address",
-            keys[i].name);
+        text_addf(why, "is the value of %s, which this version cannot act on; a rule has " KEYS, keys[i].name);
         return false;
     }
-    return refuse(why,
-                  "is the value of a key that a rule does not have; there are host, port, action and address");
+    return refuse(why, "is the value of a key that a rule does not have; there are " KEYS);
 }
 
 static bool read_action(const char *in, struct rule *rule, struct text *why)
@@ -199,6 +200,51 @@ static bool read_action(const char *in, struct rule *rule, struct text *why)
     return refuse(why, "is no action; there are allow and deny");
 }
 
+/* In one form, since it is compared as it stands: of letters in upper case, as methods are but for odd ones. */
+static const char *check_method(const char *in)
+{
+    size_t len = strspn(in, "ABCDEFGHIJKLMNOPQRSTUVWXYZ-");
+
+    if (strcmp(in, "CONNECT") == 0)
+        return "is no method of a request to a host";
+    return len == 0 || in[len] || len > 31 ? "must be a method in upper case, such as GET" : NULL;
+}
+
+static const char *check_path(const char *in)
+{
+    return path_is_pattern(in)
+               ? NULL
+               : "must be a path such as /v1/users, where * stands for a part of it and ** for many, "
+                 "with nothing escaped that need not be, no .. and no ?";
+}
+
+/* One or a list of them.  Nothing in it would be a rule for nothing, which nobody means. */
+static bool read_words(const struct node *node, const char *(*check_word)(const char *), struct strings *out,
+                       struct text *why)
+{
+    bool single = node->kind == NODE_STRING;
+
+    if (!single && node->kind != NODE_LIST)
+        return refuse(why, "must be a text or a list of them");
+    if (!single && (node->len == 0 || node->len > WORDS_MAX))
+        return refuse(why, "must have at least one, and at most 64");
+    for (size_t i = 0; i < (single ? 1 : node->len); i++) {
+        const struct node *word = single ? node : &node->items[i];
+        const char *refused = word->kind == NODE_STRING ? check_word(word->text) : "must be a list of texts";
+
+        if (refused && !single && word->kind == NODE_STRING) {
+            text_add(why, "has ");
+            text_add_inert(why, word->text);
+            text_add(why, ", which ");
+        }
+        if (refused)
+            return refuse(why, refused);
+        strings_add(out, word->text);
+    }
+    strings_sort(out);
+    return true;
+}
+
 static bool read_value(const struct node *node, struct rule *rule, struct text *why)
 {
     size_t key = 0;
@@ -207,6 +253,10 @@ static bool read_value(const struct node *node, struct rule *rule, struct text *
         key++;
     if (key == ARRAY_LEN(keys) || keys[key].later)
         return unknown_key(node, why);
+    if (key == KEY_METHODS)
+        return read_words(node, check_method, &rule->methods, why);
+    if (key == KEY_PATHS)
+        return read_words(node, check_path, &rule->paths, why);
     if (node->kind != NODE_STRING && node->kind != NODE_NUMBER)
         return refuse(why, "must be a text");
     switch (key) {
@@ -264,6 +314,14 @@ bool rule_read_node(const struct form_context *context, const struct node *node,
 
 /* Writing */
 
+static void write_words(const char *key, const struct strings *words, struct node *out)
+{
+    struct node *list = words->len ? node_add(out, key, NODE_LIST, NULL) : NULL;
+
+    for (size_t i = 0; i < words->len; i++)
+        node_add(list, NULL, NODE_STRING, words->items[i]);
+}
+
 void rule_write(const struct rule *rule, struct node *out)
 {
     autofree char *port = text_format("%u", rule->port);
@@ -274,6 +332,14 @@ void rule_write(const struct rule *rule, struct node *out)
     node_add(out, "action", NODE_STRING, action_names[rule->action]);
     if (rule->address)
         node_add(out, "address", NODE_STRING, rule->address);
+    write_words("methods", &rule->methods, out);
+    write_words("paths", &rule->paths, out);
+}
+
+static void show_words(const char *before, const struct strings *words, struct text *out)
+{
+    for (size_t i = 0; i < words->len; i++)
+        text_addf(out, "%s%s", i ? ", " : before, words->items[i]);
 }
 
 void rule_show(const struct rule *rule, struct text *out)
@@ -286,6 +352,17 @@ void rule_show(const struct rule *rule, struct text *out)
         text_addf(out, ":%u", rule->port);
     if (rule->address)
         text_addf(out, " at %s", rule->address);
+    show_words(" with ", &rule->methods, out);
+    show_words(" on ", &rule->paths, out);
+}
+
+static int compare_words(const struct strings *a, const struct strings *b)
+{
+    int order = 0;
+
+    for (size_t i = 0; order == 0 && i < a->len && i < b->len; i++)
+        order = strcmp(a->items[i], b->items[i]);
+    return order ? order : (int)a->len - (int)b->len;
 }
 
 static int compare(const void *one, const void *other)
@@ -297,7 +374,11 @@ static int compare(const void *one, const void *other)
         order = (int)a->port - (int)b->port;
     if (order == 0)
         order = (int)a->action - (int)b->action;
-    return order ? order : strcmp(a->address ? a->address : "", b->address ? b->address : "");
+    if (order == 0)
+        order = strcmp(a->address ? a->address : "", b->address ? b->address : "");
+    if (order == 0)
+        order = compare_words(&a->methods, &b->methods);
+    return order ? order : compare_words(&a->paths, &b->paths);
 }
 
 void rule_list_sort(struct rule_list *list)

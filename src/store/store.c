@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "base/text.h"
+#include "store/authorities.h"
 #include "sys/sys.h"
 
 #include <dirent.h>
@@ -90,23 +91,41 @@ int store_new_id(char id[ID_LENGTH + 1], struct error *err)
 static const char spare[] = "../spare";
 static const char *const usual_layers[] = { "u0", "w0", "u1", "w1" };
 
-void store_make_spare(int parent, bool (*lay)(const void *owner, int dir), const void *owner)
+/* Not among the sandboxes, where it would be swept.  It is locked while somebody makes it. */
+static const char making[] = "../spare.new";
+
+static void clear_stale(int parent)
 {
-    struct error ignored;
+    autoclose int fd = openat(parent, making, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     char id[ID_LENGTH + 1];
+    struct error ignored;
 
-    if (store_new_id(id, &ignored) < 0)
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 || store_new_id(id, &ignored) < 0)
         return;
-
-    bool made = faccessat(parent, spare, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && mkdirat(parent, id, 0700) == 0;
-    autoclose int fd = made ? openat(parent, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
-
-    for (size_t i = fd >= 0 && lay && lay(owner, fd) ? 1 : 0; fd >= 0 && i < ARRAY_LEN(usual_layers); i++)
-        made = mkdirat(fd, usual_layers[i], 0755) == 0 && made;
-    if (fd >= 0 && made && renameat2(parent, id, parent, spare, RENAME_NOREPLACE) == 0)
-        return;
-    if (fd >= 0)
+    /* First the name, so that nobody takes it for whole while it is removed. */
+    if (renameat(parent, making, parent, id) == 0)
         (void)store_remove_tree(parent, id, &ignored);
+}
+
+void store_make_spare(int parent, spare_furnish *furnish, const void *owner)
+{
+    if (faccessat(parent, spare, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        return;
+    if (mkdirat(parent, making, 0700) < 0) {
+        clear_stale(parent);
+        return;
+    }
+    autoclose int fd = openat(parent, making, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    bool made = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
+
+    for (size_t i = made && furnish && furnish(owner, parent, fd) ? 1 : 0; made && i < ARRAY_LEN(usual_layers);
+         i++)
+        made = mkdirat(fd, usual_layers[i], 0755) == 0;
+    if (!made)
+        return;               /* the next one clears it away */
+    (void)flock(fd, LOCK_UN); /* whoever takes it locks it */
+    if (renameat2(parent, making, parent, spare, RENAME_NOREPLACE) < 0)
+        clear_stale(parent);
 }
 
 static int take_directory(int parent, const char *id)
@@ -423,8 +442,9 @@ void store_drop_record(int dir)
  * open_layer() in box/execute.c makes them. */
 static bool is_lasting(const char *name)
 {
-    static const char *const files[] = { STORE_RECORD, STORE_PRINTS, STORE_SPEC,     STORE_TRACE,
-                                         STORE_OUTPUT, STORE_STACK,  STORE_FREEZING, STORE_TURNING };
+    static const char *const files[] = { STORE_RECORD,   STORE_PRINTS,  STORE_SPEC,
+                                         STORE_TRACE,    STORE_OUTPUT,  STORE_STACK,
+                                         STORE_FREEZING, STORE_TURNING, STORE_AUTHORITY };
 
     for (size_t i = 0; i < ARRAY_LEN(files); i++)
         if (strcmp(name, files[i]) == 0)

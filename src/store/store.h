@@ -5,12 +5,14 @@
  *   sandboxes/<id>/   u0 w0 u1 w1 ...  upper and work directories of the writable layers
  *                     b0 b1 ...        private copies of trees, which the layers lie on (--workspace copy)
  *                     m0 m1 ...        layers of white-outs that hide paths
+ *                     authority t ...  its certificate authority, and who is believed inside (keeper/trust.h)
  *                     record.json      what is known of it, unless it keeps nothing (--rm)
  *                     trace.jsonl      what happened in it, step by step, if it is one that stays
  *                     output/          what its steps wrote, as far as it is kept
  *                     stack            the frozen layer that u0 u1 ... lie on, if any (store/stack.h)
  *   spare             the next sandbox's directory, if there was time to make it;
  *                     l... in it: a first layer with the way to a workspace (box/laid.h)
+ *   authorities       those of the next sandboxes (store/authorities.h)
  *   images/empty      a directory that is always empty (the second lower of a read-only tree)
  *
  * A directory whose lock nobody holds is a sandbox that does not run.  With a record it is kept
@@ -52,10 +54,12 @@ int store_create(const char *state, struct sandbox_dir *out, struct error *err);
 /* Removes the sandbox with everything in it, whatever modes the payload left, and closes. */
 int store_remove(struct sandbox_dir *dir, struct error *err);
 
-/* Leaves a directory ready for the next store_create(), with what `lay` puts into it, unless NULL; true if
- * that can be used as its first layer.  Best
- * effort. */
-void store_make_spare(int parent, bool (*lay)(const void *owner, int dir), const void *owner);
+/* What a sandbox that is to come finds in its directory. */
+typedef bool spare_furnish(const void *owner, int parent, int dir);
+
+/* Leaves a directory ready for the next store_create(), with what `furnish` puts into it, unless NULL; true if
+ * a first layer is among that.  Best effort. */
+void store_make_spare(int parent, spare_furnish *furnish, const void *owner);
 
 /* Removes what dead keepers left and has no record; what has one, and was not tidied up, is added
  * to `unfinished`.  Best effort: a failure is left to the next. */

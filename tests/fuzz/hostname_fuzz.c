@@ -3,8 +3,8 @@
 
 #include "base/own.h"
 #include "base/text.h"
-#include "gateway/path.h"
 #include "gateway/rules.h"
+#include "spec/rule_path.h"
 #include "tests/fuzz/fuzz.h"
 
 static void try_address(const char *bytes, size_t len)

@@ -5,6 +5,7 @@ import os
 import pathlib
 import signal
 import socket
+import subprocess
 import sys
 import time
 
@@ -471,8 +472,39 @@ def a_request_is_passed_on_only_for_the_host_that_was_dialled(place):
         control_fires("/1" in {visit[4] for visit in control.visits if visit[0] == "request"}, control)
 
 
+def policy(place, *rules):
+    (place.dir / "rules.yaml").write_text("network:\n  rules:\n" + "".join(f"    - {rule}\n" for rule in rules))
+    return "--policy", place.dir / "rules.yaml"
+
+
+def paths(done):
+    return [visit[4] for visit in done.visits if visit[0] == "request"]
+
+
 @test(id="GW-03")
-def a_second_request_on_a_connection_is_not_passed_on(place):
+def a_second_request_on_a_connection_is_judged_as_the_first(place):
+    """Whatever is said behind a request: only what its rule allows arrives, also if a server would take the body of a GET for a request."""
+    host = "Host: web.example.org\r\n"
+    first, second = f"GET /v1/1 HTTP/1.1\r\n{host}\r\n", f"GET /v2/2 HTTP/1.1\r\n{host}\r\n"
+    sizes = f"Content-Length: {len(second)}\r\n\r\n{second}"
+    rows = [first + second, f"POST /v1/1 HTTP/1.1\r\n{host}Content-Length: 3\r\n\r\nabc{second}", f"POST /v1/1 HTTP/1.1\r\n{host}Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n{second}",
+            f"POST /v1/1 HTTP/1.1\r\n{host}{sizes}", f"GET /v1/1 HTTP/1.1\r\n{host}{sizes}", f"HEAD /v1/1 HTTP/1.1\r\n{host}{sizes}", f"GET /v1/1 HTTP/1.1\r\n{host}Upgrade: websocket\r\nConnection: upgrade\r\n\r\n{second}",
+            f"GET /v1/1 HTTP/1.1\r\n{host}Upgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\nConnection: Upgrade, HTTP2-Settings\r\n\r\n{second}", f"POST /v1/1 HTTP/1.1\r\n{host}Expect: 100-continue\r\n{sizes}{second}",
+            f"GET /v1/../v2/2 HTTP/1.1\r\n{host}\r\n", f"GET /v1/%2e%2e/v2/2 HTTP/1.1\r\n{host}\r\n", f"GET /v1//../v2/2 HTTP/1.1\r\n{host}\r\n", f"GET http://web.example.org/v2/2 HTTP/1.1\r\n{host}\r\n",
+            f"CONNECT web.example.org:80 HTTP/1.1\r\n{host}\r\n{second}", first + f"CONNECT web.example.org:80 HTTP/1.1\r\n{host}\r\n{second}"]
+    rule = policy(place, "{ host: web.example.org, paths: [/v1/**] }")
+    with Land(place, {"web.example.org": ["11.1.1.1"]}) as land:
+        land.serve("http", "11.1.1.1", 80)
+        done = land.box(*say_all(place, rows), options=rule)
+        equal(done.code, 0, done)
+        equal(set(paths(done)), {"/v1/1"}, done)
+        equal(len(paths(done)), 10, done)
+        control = land.box(*say_all(place, rows), options=rule, without="rules")
+        control_fires("/v2/2" in paths(control), control)
+
+
+@test(id="GW-03")
+def a_second_request_on_a_connection_for_somebody_else_is_not_passed_on(place):
     first, second = "GET /1 HTTP/1.1\r\nHost: web.example.org\r\n\r\n", "GET /2 HTTP/1.1\r\nHost: other.example.org\r\n\r\n"
     rows = [first + second, first.replace("GET", "POST").replace("\r\n\r\n", "\r\nContent-Length: 3\r\n\r\nabc") + second,
             first.replace("GET", "POST").replace("\r\n\r\n", "\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n") + second]
@@ -564,6 +596,176 @@ def what_can_be_framed_in_two_ways_is_not_passed_on(place):
         equal(arrived, [], "requests that were passed on")
         control = land.run("python3", "-c", "import socket; s=socket.create_connection(('11.1.1.1',80)); s.sendall(%r); s.shutdown(1); s.recv(99); import time; time.sleep(0.3)" % rows[1].encode())
         control_fires(any(visit[0] == "request" for visit in control.visits), f"the server takes nearly everything: {control!r}")
+
+
+# Looks for lines of PEM by their hashes, so that what is looked for is not brought along: in every file that is not the host's, in all that
+# /proc tells of processes, and in the memory of its own.
+SEARCH = """
+import glob, hashlib, os, re, sys
+wanted, found = set(sys.argv[1].split(",")), set()
+line = re.compile(rb"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{64}(?![A-Za-z0-9+/=])")
+def look(path, data):
+    found.update((path, digest) for one in line.findall(data) if (digest := hashlib.sha256(one).hexdigest()) in wanted)
+def files():
+    for top, folders, names in os.walk("/"):
+        if top == "/":
+            folders[:] = [name for name in folders if name not in ("proc", "sys", "usr", "opt", "dev") and not os.path.islink("/" + name)]
+        yield from (os.path.join(top, name) for name in names)
+    for name in ("environ", "cmdline", "maps", "mountinfo"):
+        yield from glob.glob("/proc/[0-9]*/" + name)
+for path in files():
+    try:
+        if os.path.isfile(path):
+            with open(path, "rb") as file:
+                look(path, file.read(1 << 24))
+    except OSError:
+        pass
+for value in os.environb.values():
+    look("environment", value)
+for path, digest in sorted(found):
+    print(path, digest)
+"""
+
+
+def lines_of(pem, kind):
+    """Hashes of the lines of one block that are 64 bytes long."""
+    import hashlib
+    body = pem.split(f"-----BEGIN {kind}-----\n")[1].split("-----END")[0]
+    lines = [line for line in body.split("\n") if len(line) == 64]
+    assert lines, pem
+    return [hashlib.sha256(line.encode()).hexdigest() for line in lines]
+
+
+def trust_of_host():
+    return {str(path): (path.lstat().st_ino, path.lstat().st_mtime_ns, path.lstat().st_size) for top in ("/etc/ssl", "/etc/pki", "/etc/ca-certificates", "/usr/local/share/ca-certificates")
+            for path in sorted(pathlib.Path(top).rglob("*")) if os.access(path.parent, os.R_OK | os.X_OK)}
+
+
+def is_believed(place, bundle, certificate):
+    """Whether openssl believes a certificate by that bundle alone."""
+    (place.dir / "bundle").write_text(bundle)
+    (place.dir / "one").write_text(certificate)
+    return subprocess.run(["openssl", "verify", "-no-CApath", "-CAfile", place.dir / "bundle", place.dir / "one"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
+
+
+@test(id="GW-20")
+def the_key_of_its_authority_is_nowhere_inside_and_no_other_sandbox_believes_it(place):
+    before = trust_of_host()
+    idents = [place.cove("create").text.strip() for _ in range(2)]
+    try:
+        authorities, bundles = [], []
+        for ident in idents:
+            file = place.state / "sandboxes" / ident / "authority"
+            equal((file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777), (0o600, 0o700), "who may read the key on the host")
+            authorities.append(file.read_text())
+            bundles.append(place.cove("exec", ident, "--", "cat", "/etc/ssl/certs/ca-certificates.crt").text)
+        key, shown = lines_of(authorities[0], "PRIVATE KEY"), lines_of(authorities[0], "CERTIFICATE")
+        done = place.cove("exec", idents[0], "--", "python3", "-c", SEARCH, ",".join(key + shown), timeout=200)
+        equal(done.code, 0, done)
+        control_fires(any(shown[0] in row and "/etc/cove-ca/" in row for row in done.text.splitlines()), f"the certificate is found: {done!r}")
+        equal([row for row in done.text.splitlines() if row.split()[1] in key], [], "where the key is inside")
+        place.cove("exec", idents[0], "--", "sh", "-c", "cat >/tmp/planted", input=authorities[0].encode())
+        done = place.cove("exec", idents[0], "--", "python3", "-c", SEARCH, ",".join(key), timeout=200)
+        control_fires({f"/tmp/planted {digest}" for digest in key} <= set(done.text.splitlines()), f"a key that is there is found: {done!r}")
+        certificates = ["-----BEGIN CERTIFICATE" + one.split("-----BEGIN CERTIFICATE")[1] for one in authorities]
+        control_fires(is_believed(place, bundles[0], certificates[0]), "its own sandbox believes it")
+        equal(is_believed(place, bundles[1], certificates[0]), False, "whether the other one does")
+        equal(is_believed(place, pathlib.Path("/etc/ssl/certs/ca-certificates.crt").read_text(), certificates[0]), False, "whether the host does")
+    finally:
+        for ident in idents:
+            place.cove("rm", "-f", ident)
+    equal(trust_of_host(), before, "what the host believes")
+
+
+@test(id="GW-10")
+def an_answer_that_can_be_read_in_two_ways_ends_at_the_gateway(place):
+    script = '''
+import socket
+for path in ["/bad/%d" % i for i in range(10)] + ["/cut/%d" % i for i in range(3)] + ["/more"]:
+    with socket.create_connection(("web.example.org", 80), 3) as s:
+        heard = b""
+        try:
+            s.sendall(b"GET %s HTTP/1.1\\r\\nHost: web.example.org\\r\\n\\r\\nGET /next HTTP/1.1\\r\\nHost: web.example.org\\r\\nConnection: close\\r\\n\\r\\n" % path.encode())
+            while more := s.recv(9999):
+                heard += more
+        except OSError:
+            heard += b" reset"
+        print(path, heard[9:12].decode(), b"behind" in heard, heard.count(b"hello from web"), b"reset" in heard)
+'''
+    with Land(place, {"web.example.org": ["11.1.1.1"]}) as land:
+        land.serve("http", "11.1.1.1", 80)
+        done = land.box("python3", "-c", script, options=("--allow", "web.example.org"))
+        lines = done.text.splitlines()
+        equal(lines[:10], [f"/bad/{i} 502 False 1 False" for i in range(10)], done)
+        equal(lines[10:13], [f"/cut/{i} 200 False 0 True" for i in range(3)], done)
+        equal(lines[13:], ["/more 200 False 1 False"], done)
+        control = land.run("python3", "-c", script.replace('"web.example.org", 80', '"11.1.1.1", 80'))
+        control_fires(" True " in control.text.splitlines()[0], f"the server says more than one answer: {control!r}")
+
+
+INSIDE = '''
+import socket, ssl
+blind = ssl._create_unverified_context()
+def say(name, say):
+    try:
+        with socket.create_connection(("web.example.org", 443), 3) as raw, blind.wrap_socket(raw, server_hostname=name) as s:
+            s.sendall(say)
+            heard = b""
+            while more := s.recv(9999):
+                heard += more
+    except (OSError, ValueError):
+        pass
+h, more = b"Host: %s\\r\\nConnection: close\\r\\n\\r\\n", b"Host: %s\\r\\n\\r\\n"
+for name in (None, "other.example.org", "web.example.org", "WEB.example.org", "web.example.org.", "x.web.example.org", "free.example.org"):
+    for host in (b"web.example.org", b"other.example.org", b"free.example.org", b"web.example.org:80"):
+        say(name, b"POST /post HTTP/1.1\\r\\nContent-Length: 0\\r\\n" + h % host)
+        say(name, b"GET /get HTTP/1.1\\r\\n" + more % host + b"POST /behind HTTP/1.1\\r\\nContent-Length: 0\\r\\n" + h % host)
+        say(name, b"CONNECT web.example.org:443 HTTP/1.1\\r\\n" + more % b"web.example.org" + b"POST /tunnel HTTP/1.1\\r\\n" + h % host)
+        say(name, b"GET http://web.example.org/abs HTTP/1.1\\r\\n" + h % host)
+# By a tunnel: what is inside is looked at all the same.
+with socket.create_connection(("127.0.0.1", 1019), 3) as raw:
+    raw.sendall(b"CONNECT web.example.org:443 HTTP/1.1\\r\\n" + h % b"web.example.org:443")
+    raw.recv(999)
+    with blind.wrap_socket(raw, server_hostname="web.example.org") as s:
+        s.sendall(b"POST /tunnelled HTTP/1.1\\r\\nContent-Length: 0\\r\\n" + h % b"web.example.org")
+        print(s.recv(99)[:12])
+for say in (b"PRI * HTTP/2.0\\r\\n\\r\\nSM\\r\\n\\r\\n", b"SSH-2.0-x\\r\\n", b"\\0" * 100):
+    try:
+        with socket.create_connection(("web.example.org", 443), 3) as raw, blind.wrap_socket(raw, server_hostname="web.example.org") as s:
+            s.sendall(say)
+            s.recv(99)
+    except OSError:
+        pass
+print("tried")
+'''
+
+
+@test(id="GW-13")
+def tls_of_a_host_with_methods_cannot_be_passed_through(place):
+    rules = policy(place, "{ host: web.example.org, methods: GET }", "free.example.org")
+    with Land(place, {"web.example.org": ["11.1.1.1"], "other.example.org": ["11.1.1.1"], "free.example.org": ["11.1.1.2"]}) as land:
+        land.serve("tls", "11.1.1.1", 443, "web.example.org", believed=True)
+        done = land.box("python3", "-c", INSIDE, options=rules)
+        equal(done.text, "b'HTTP/1.1 403'\ntried\n", done)
+        seen = [visit[2:5] for visit in done.visits if visit[0] == "request"]
+        equal({tuple(row) for row in seen}, {("GET", "web.example.org", "/get"), ("GET", "web.example.org", "/abs")}, "requests that arrived")
+        control = land.box("python3", "-c", INSIDE, options=rules, without="inspection")
+        control_fires("/post" in paths(control), control)
+
+
+@test(id="GW-17")
+def a_server_is_believed_only_with_a_certificate_for_the_name_that_was_dialled(place):
+    zone = {"web.example.org": ["11.1.1.1"], "wrong.example.org": ["11.1.1.1"], "self.example.org": ["11.1.1.2"], "plain.example.org": ["11.1.1.3"]}
+    script = "for n in web wrong self plain; do curl -sSk -o /dev/null -w '%{http_code}\\n' https://$n.example.org/$n; done; cat /run/cove/refused"
+    rules = policy(place, "{ host: '*.example.org', methods: GET }")
+    with Land(place, zone) as land:
+        land.serve("tls", "11.1.1.1", 443, "web.example.org", believed=True)
+        land.serve("tls", "11.1.1.2", 443, "self.example.org")
+        land.serve("http", "11.1.1.3", 443)
+        done = land.sh(script, options=rules)
+        equal(done.text.split()[:4], ["200", "502", "502", "502"], done)
+        equal(paths(done), ["/web"], done)
+        control_fires(paths(land.run("curl", "-sSk", "--connect-to", "::11.1.1.2:443", "https://self.example.org/self")) == ["/self"], "the server is there, for who does not verify")
 
 
 main()

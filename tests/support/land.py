@@ -19,6 +19,9 @@ import threading
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 
+ROOTS = "/etc/ssl/certs/ca-certificates.crt"
+
+
 class Land:
     """`zone`: names to lists of addresses, or to lists of such lists, one after the other."""
 
@@ -29,6 +32,8 @@ class Land:
         prefix = ["unshare", "--net", "--mount"] if os.geteuid() == 0 and can_be_root() else ["unshare", "-r", "--net", "--mount"]
         (place.dir / "resolv.conf").write_text("nameserver 127.0.0.1\n")
         (place.dir / "hosts").write_text("127.0.0.1 localhost\n" + hosts)
+        roots = pathlib.Path(ROOTS)
+        (place.dir / "roots.pem").write_bytes(roots.read_bytes() if roots.exists() else b"")
         self.place = place
         self.process = subprocess.Popen([*prefix, sys.executable, __file__, str(place.dir)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.ask(zone=zone or {})
@@ -41,9 +46,9 @@ class Land:
         assert "error" not in answer, answer["error"]
         return answer
 
-    def serve(self, kind, address, port, name=""):
-        """http, tls (a certificate for `name`), echo (says hello first), udp."""
-        self.ask(serve=kind, address=address, port=port, name=name)
+    def serve(self, kind, address, port, name="", believed=False):
+        """http, tls (a certificate for `name`, which the host believes or not), echo (says hello first), udp."""
+        self.ask(serve=kind, address=address, port=port, name=name, believed=believed)
 
     def run(self, *words, env=None, timeout=60):
         """Runs a program there: exit code, output, errors, and what the land has seen: names asked for, connections, packets."""
@@ -138,6 +143,54 @@ def serve_names():
             names.append("something that is no question")
 
 
+def switch_protocol(handler):
+    """Echoes what comes, in the way of a websocket as far as a gateway sees it."""
+    if handler.headers.get("Upgrade") != "websocket":
+        handler.send_error(426)
+        return
+    handler.wfile.write(b"HTTP/1.1 101 Switching\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: x\r\n\r\nfirst")
+    while data := handler.request.recv(65536):
+        handler.wfile.write(data)
+    handler.close_connection = True
+
+
+def send_events(handler):
+    """A stream of events, each with the time it was sent at."""
+    import time
+    handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
+    for _ in range(20):
+        event = b"data: %r\n\n" % time.time()
+        handler.wfile.write(b"%x\r\n%s\r\n" % (len(event), event))
+        time.sleep(0.05)
+    handler.wfile.write(b"0\r\n\r\n")
+
+
+def say(answer):
+    def raw(handler):
+        handler.wfile.write(answer)
+        handler.close_connection = b"200 stay" not in answer
+    return raw
+
+
+OK = b"HTTP/1.1 200 OK\r\n"
+SPECIAL = {
+    "/ws": switch_protocol, "/events": send_events,
+    "/close": say(b"HTTP/1.0 200 OK\r\nServer: old\r\n\r\nuntil the end\n"),
+    "/chunks": say(b"HTTP/1.1 200 stay\r\nTransfer-Encoding: chunked\r\nTrailer: X\r\n\r\n3;a=b\r\none\r\n4\r\n two\r\n0\r\nX: y\r\n\r\n"),
+    "/hints": say(b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 200 stay\r\nContent-Length: 5\r\n\r\nhints"),
+    "/empty": say(b"HTTP/1.1 204 No Content 200 stay\r\n\r\n"),
+    # What nobody may pass on: two lengths, odd codings, lines that end otherwise, another protocol, half an answer.
+    "/bad/0": say(OK + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nbehind"),
+    "/bad/1": say(OK + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\nbehind"), "/bad/2": say(OK + b"Transfer-Encoding: gzip, chunked\r\n\r\nbehind"),
+    "/bad/3": say(OK + b"A: b\nContent-Length: 6\r\n\r\nbehind"), "/bad/4": say(OK + b" A: b\r\nContent-Length: 6\r\n\r\nbehind"),
+    "/bad/5": say(b"HTTP/1.1 101 Now\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nbehind"), "/bad/6": say(b"220 hello\r\n\r\nbehind"), "/bad/7": say(OK + b"A: b"),
+    "/bad/8": say(OK + b"Content-Length : 6\r\n\r\nbehind"), "/bad/9": say(b""),
+    # And what is cut short or goes on behind its end: it is not used again.
+    "/cut/0": say(OK + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhelloX\r\n0\r\n\r\n"), "/cut/1": say(OK + b"Content-Length: 50\r\n\r\nshort"), "/cut/2": say(OK + b"Transfer-Encoding: chunked\r\n\r\n0x5\r\nhello\r\n"),
+    "/more": say(b"HTTP/1.1 200 stay\r\nContent-Length: 5\r\n\r\nhelloHTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nbehind"),
+}
+
+
 class Web(socketserver.BaseRequestHandler):
     """Writes down every request that it can make out of what comes, as a server does that takes what it gets."""
 
@@ -161,6 +214,9 @@ class Web(socketserver.BaseRequestHandler):
                         if not size:
                             break
                 visits.append(["request", where, self.command, self.headers.get("Host"), self.path, len(body)])
+                if self.path in SPECIAL:
+                    SPECIAL[self.path](self)
+                    return
                 if self.path.startswith("/slow"):
                     import time
                     self.send_response(200)
@@ -241,6 +297,9 @@ def serve(place, request):
         key, certificate = place / "key.pem", place / f"{request['name']}.pem"
         subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", key, "-out", certificate,
                         "-days", "2", "-subj", f"/CN={request['name']}", "-addext", f"subjectAltName=DNS:{request['name']}"], check=True, capture_output=True)
+        if request.get("believed"):
+            with open(place / "roots.pem", "ab") as roots:
+                roots.write(certificate.read_bytes())
         server = TLSServer(address, Web)
         server.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         server.tls.load_cert_chain(certificate, key)
@@ -261,6 +320,8 @@ def inside(place):
     for words in (["ip", "link", "set", "lo", "up"], ["ip", "route", "add", "local", "11.0.0.0/8", "dev", "lo", "src", "127.0.0.1"], ["ip", "-6", "route", "add", "local", "2a00::/16", "dev", "lo"],
                   ["mount", "--make-rprivate", "/"], ["mount", "--bind", place / "resolv.conf", os.path.realpath("/etc/resolv.conf")], ["mount", "--bind", place / "hosts", "/etc/hosts"]):
         subprocess.run(words, check=True)
+    if os.path.exists(ROOTS):
+        subprocess.run(["mount", "--bind", place / "roots.pem", os.path.realpath(ROOTS)], check=True)
     threading.Thread(target=serve_names, daemon=True).start()
     started = []
     for line in sys.stdin:

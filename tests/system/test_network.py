@@ -68,7 +68,7 @@ import socket, time
 for half in (True, False):
     for size in (300000, 3000000, 9000000):
         s = socket.create_connection(('web.example.org', 80))
-        s.sendall(b'GET /big/%d HTTP/1.1\\r\\nHost: web.example.org\\r\\n\\r\\n' % size)
+        s.sendall(b'GET /big/%d HTTP/1.1\\r\\nHost: web.example.org\\r\\n%s\\r\\n' % (size, b'' if half else b'Connection: close\\r\\n'))
         if half:
             s.shutdown(1)
         globals().setdefault('all', []).append((s, size))
@@ -136,6 +136,244 @@ with c.ThreadPoolExecutor(100) as pool:
     with web(place) as land:
         done = land.box("python3", "-c", script, options=allow("web.example.org"), timeout=120)
         equal((done.code, done.text), (0, "3000000\n"), done)
+
+
+# Several requests on a connection
+
+# Says what it is told over one connection of http.client, and prints status and body of each answer, and how many connections that took.
+TALK = '''
+import http.client, json, ssl, sys
+rows, kind, port = json.loads(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+c = http.client.HTTPSConnection("web.example.org", port) if kind == "https" else http.client.HTTPConnection("web.example.org", port)
+sockets = []
+for method, path, body in rows:
+    c.request(method, path, body=body)
+    r = c.getresponse()
+    text = r.read().decode()
+    if not any(c.sock is s for s in sockets):
+        sockets.append(c.sock)
+    print(method, path, r.status, (r.reason if r.status > 400 else text).strip())
+print("sockets", len([s for s in sockets if s]))
+'''
+
+
+def policy(place, *rules):
+    (place.dir / "rules.yaml").write_text("network:\n  rules:\n" + "".join(f"    - {rule}\n" for rule in rules))
+    return "--policy", str(place.dir / "rules.yaml")
+
+
+def talk(land, rows, *options, kind="http", port=80, **kwargs):
+    return land.box("python3", "-c", TALK, json.dumps(rows), kind, str(port), options=options, **kwargs)
+
+
+MIXED = [["GET", "/v1/a", None], ["POST", "/v1/a", "x" * 1000], ["GET", "/v2", None], ["GET", "/v1/b", None], ["HEAD", "/v1/c", None], ["DELETE", "/v1/a", None], ["GET", "/v1/d", None]]
+
+
+def judged(done, port):
+    lines = done.text.splitlines()
+    refused = "Refused by Cove: "
+    equal([" ".join(line.split()[:3]) for line in lines[:-1]], ["GET /v1/a 200", "POST /v1/a 403", "GET /v2 403", "GET /v1/b 200", "HEAD /v1/c 200", "DELETE /v1/a 403", "GET /v1/d 200"], done)
+    assert refused in lines[1] and f"allows web.example.org at port {port}, but not the method" in lines[1], done
+    assert refused in lines[2] and "allows only some paths of web.example.org" in lines[2], done
+    equal(lines[-1], "sockets 1", done)
+    equal([row[1] + " " + row[3] for row in requests_of(done)], ["GET /v1/a", "GET /v1/b", "HEAD /v1/c", "GET /v1/d"], "requests that the server saw")
+    equal(len([visit for visit in done.visits if visit[0] == "connection"]), 1, f"connections to the server: {done!r}")
+
+
+@test
+def requests_on_one_connection_are_judged_one_by_one(place):
+    with web(place) as land:
+        judged(talk(land, MIXED, *policy(place, "{ host: web.example.org, methods: [GET, HEAD], paths: [/v1/**] }")), 80)
+
+
+@test
+def a_hundred_requests_share_a_connection_inside_and_outside(place):
+    with web(place) as land:
+        done = talk(land, [["POST" if i % 2 else "GET", f"/{i}", "abc" if i % 2 else None] for i in range(100)], *allow("web.example.org"))
+        equal((done.code, done.text.splitlines()[-1], len(requests_of(done))), (0, "sockets 1", 100), done)
+        equal(len([visit for visit in done.visits if visit[0] == "connection"]), 1, done)
+
+
+@test
+def answers_of_every_form_arrive_whole(place):
+    script = '''
+import http.client
+c = http.client.HTTPConnection("web.example.org")
+for path in ("/chunks", "/close", "/empty", "/more", "/chunks"):
+    c.request("GET", path)
+    r = c.getresponse()
+    print(path, r.status, r.read())
+'''
+    with web(place) as land:
+        done = land.box("python3", "-c", script, options=allow("web.example.org"))
+        equal(done.text.splitlines(), ["/chunks 200 b'one two'", "/close 200 b'until the end\\n'", "/empty 204 b''", "/more 200 b'hello'", "/chunks 200 b'one two'"], done)
+        done = land.sh("curl -sS -0 http://web.example.org/chunks; curl -sS -H 'Expect: 100-continue' -T /etc/hostname http://web.example.org/put; curl -sSI http://web.example.org/chunks | head -1; curl -sSi http://web.example.org/hints | grep -c 'HTTP\\|hints'",
+                       options=allow("web.example.org"))
+        assert done.text.startswith("one twohello from web.example.org\nHTTP/1.1 200") and done.text.endswith("3\n"), done
+
+
+@test
+def a_websocket_passes_both_ways_once_its_request_was_judged(place):
+    script = '''
+import socket
+for path in ("/ws", "/other"):
+    s = socket.create_connection(("web.example.org", 80), 5)
+    s.sendall(b"GET %s HTTP/1.1\\r\\nHost: web.example.org\\r\\nConnection: Upgrade\\r\\nUpgrade: websocket\\r\\nSec-WebSocket-Key: x\\r\\n\\r\\n" % path.encode())
+    heard = b""
+    while not heard.endswith((b"first", b".\\n")) and (more := s.recv(999)):
+        heard += more
+    print(heard[:12])
+    if b" 101 " in heard:
+        for word in (b"ping", b"GET / HTTP/1.1"):
+            s.sendall(word)
+            print(s.recv(999))
+'''
+    with web(place) as land:
+        done = land.box("python3", "-c", script, options=policy(place, "{ host: web.example.org, methods: GET, paths: /ws }"))
+        equal(done.text.splitlines(), ["b'HTTP/1.1 101'", "b'ping'", "b'GET / HTTP/1.1'", "b'HTTP/1.1 403'"], done)
+
+
+EVENTS = '''
+import http.client, sys, time
+c = http.client.HTTPSConnection("web.example.org") if sys.argv[1] == "https" else http.client.HTTPConnection("web.example.org")
+c.request("GET", "/events")
+r = c.getresponse()
+late = []
+while line := r.fp.readline():
+    if line.startswith(b"data: "):
+        late.append(time.time() - float(line[6:]))
+    if len(late) == 20:
+        break
+print(len(late), sorted(late)[10] < 0.02)
+'''
+
+
+@test
+def events_arrive_one_by_one_as_they_are_sent(place):
+    with web(place) as land:
+        done = land.box("python3", "-c", EVENTS, "http", options=allow("web.example.org"))
+        equal((done.code, done.text), (0, "20 True\n"), done)
+
+
+@test
+def who_asks_the_gateway_as_a_proxy_is_judged_as_if_it_had_dialled(place):
+    with web(place) as land:
+        shutil.copy(place.dir / "web.example.org.pem", place.work / "ca.pem")
+        done = land.sh("export http_proxy=http://127.0.0.1:1019 https_proxy=http://127.0.0.1:1019; curl -sS http://web.example.org/; curl -sS --cacert ca.pem https://web.example.org/;"
+                       "curl -sS http://other.example.org/ http://web.example.org/2; curl -sS https://other.example.org/ 2>&1; env -u http_proxy curl -sS http://127.0.0.1:1019/;"
+                       "curl -sS -x web.example.org:80 http://web.example.org:8080/", options=allow("web.example.org", "web.example.org:8080"))
+        hello = "hello from web.example.org\n"
+        assert done.text.startswith(hello * 2 + "Cove refused this request: no rule allows other.example.org at port 80"), done
+        assert "response 403" in done.text and "takes requests here as a proxy does" in done.text, done
+        equal([row[0] + row[3] for row in requests_of(done)], ["11.1.1.1:80/", "11.1.1.1:443/", "11.1.1.1:80/2", "11.1.1.1:8080/"], done)
+
+
+# Inside TLS
+
+
+def believed(place):
+    land = Land(place, ZONE)
+    land.serve("tls", "11.1.1.1", 443, "web.example.org", believed=True)
+    land.serve("tls", "11.1.1.2", 443, "web.example.org")  # nobody's certificate, for whoever asks there
+    return land
+
+
+@test
+def requests_inside_tls_are_judged_one_by_one(place):
+    with believed(place) as land:
+        judged(talk(land, MIXED, *policy(place, "{ host: web.example.org, methods: [GET, HEAD], paths: [/v1/**] }"), kind="https", port=443), 443)
+
+
+@test
+def a_rule_for_get_has_a_post_refused_in_the_client_s_own_words(place):
+    clients = {"curl": ("curl -sS https://web.example.org/a; curl -sS -d x https://web.example.org/a", "Cove refused this request: "),
+               "wget": ("wget -qO- https://web.example.org/a; wget -O- --post-data x https://web.example.org/a 2>&1", "ERROR 403: Refused by Cove: "),
+               "python3": ("python3 -c \"import urllib.request as u; print(u.urlopen('https://web.example.org/a').read().decode(), end='')\";"
+                           "python3 -c \"import urllib.request as u; u.urlopen('https://web.example.org/a', b'x')\" 2>&1", "HTTP Error 403: Refused by Cove: "),
+               "node": ("node -e \"fetch('https://web.example.org/a').then(r=>r.text()).then(t=>process.stdout.write(t)).then(()=>"
+                        "fetch('https://web.example.org/a',{method:'POST',body:'x'})).then(r=>console.log(r.status,r.statusText))\"", "403 Refused by Cove: ")}
+    with believed(place) as land:
+        for name, (script, word) in clients.items():
+            if shutil.which(name):
+                done = land.sh(script, options=policy(place, "{ host: web.example.org, methods: GET }"))
+                assert "hello from web.example.org\n" in done.text and word in done.text and "not the method" in done.text, f"{name}: {done!r}"
+                equal([row[1] for row in requests_of(done)], ["GET"], name)
+
+
+@test
+def a_refusal_inside_tls_explains_itself_in_the_client_s_own_words(place):
+    clients = {"curl": ("curl -sS https://other.example.org/a", "Cove refused this request: "), "wget": ("wget -O- https://other.example.org/a 2>&1", "ERROR 403: Refused by Cove: "),
+               "python3": ("python3 -c \"import urllib.request as u; u.urlopen('https://other.example.org/a')\" 2>&1", "HTTP Error 403: Refused by Cove: "),
+               "git": ("git ls-remote https://other.example.org/a 2>&1", "Cove refused this request: "),
+               "node": ("node -e \"fetch('https://other.example.org/a').then(r=>console.log(r.status,r.statusText))\" 2>&1", "403 Refused by Cove: ")}
+    with believed(place) as land:
+        for name, (script, word) in clients.items():
+            if shutil.which(name):
+                done = land.sh(script + "; cat /run/cove/refused", options=allow("web.example.org"))
+                assert word + "no rule allows other.example.org at port 443" in done.text and "cove allow other.example.org" in done.text, f"{name}: {done!r}"
+                assert "other.example.org port 443 (tls): no rule allows" in done.text, f"{name}: {done!r}"
+                equal((done.names, done.visits), ([], []), name)
+
+
+@test
+def who_does_not_believe_the_sandbox_is_refused_all_the_same(place):
+    with believed(place) as land:
+        shutil.copy(place.dir / "web.example.org.pem", place.work / "ca.pem")
+        done = land.sh("curl -sS --cacert ca.pem https://other.example.org/ 2>&1; curl -sS --cacert ca.pem https://web.example.org/ 2>&1; cat /run/cove/refused",
+                       options=policy(place, "{ host: web.example.org, methods: GET }"))
+        assert done.text.count("certificate") >= 2 and "hello" not in done.text, done
+        assert "no rule allows other.example.org" in done.text and "does not take the certificate of the sandbox" in done.text, done
+        equal(requests_of(done), [], done)
+
+
+@test
+def a_server_that_cannot_be_verified_is_told_so(place):
+    zone = {"web.example.org": ["11.1.1.2"], "wrong.example.org": ["11.1.1.1"]}
+    with believed(place) as land:
+        land.ask(zone=zone)
+        done = land.sh("curl -sSi https://web.example.org/ https://wrong.example.org/", options=policy(place, "{ host: '*.example.org', methods: GET }"))
+        equal(done.text.count("HTTP/1.1 502 "), 2, done)
+        assert "could not reach web.example.org: its server is not believed: " in done.text and "could not reach wrong.example.org: its server is not believed: " in done.text, done
+        equal(requests_of(done), [], done)
+
+
+@test
+def what_needs_no_look_inside_passes_as_it_is(place):
+    with believed(place) as land:
+        done = land.sh("curl -sSv https://web.example.org/ 2>&1 | grep -i 'issuer:\\|hello from'", options=allow("web.example.org"))
+        assert "CN=web.example.org" in done.text and "hello from" in done.text, done
+
+
+@test
+def events_and_websockets_inside_tls_pass_as_they_are_sent(place):
+    script = '''
+import socket, ssl
+s = ssl.create_default_context().wrap_socket(socket.create_connection(("web.example.org", 443), 5), server_hostname="web.example.org")
+s.sendall(b"GET /ws HTTP/1.1\\r\\nHost: web.example.org\\r\\nConnection: Upgrade\\r\\nUpgrade: websocket\\r\\n\\r\\n")
+heard = b""
+while not heard.endswith(b"first"):
+    heard += s.recv(999)
+for word in (b"ping", b"x" * 100000):
+    s.sendall(word)
+    heard = b""
+    while len(heard) < len(word):
+        heard += s.recv(99999)
+    print(heard == word)
+'''
+    rule = policy(place, "{ host: web.example.org, methods: GET }")
+    with believed(place) as land:
+        equal(land.box("python3", "-c", EVENTS, "https", options=rule).text, "20 True\n")
+        done = land.box("python3", "-c", script, options=rule)
+        equal(done.text, "True\nTrue\n", done)
+
+
+@test
+def large_bodies_pass_both_ways_through_tls(place):
+    with believed(place) as land:
+        done = land.sh("curl -sS https://web.example.org/big/30000000 | wc -c; head -c 30000000 /dev/zero >f; curl -sS -T f https://web.example.org/up; cat f | curl -sS -T - https://web.example.org/piped",
+                       options=policy(place, "{ host: web.example.org, methods: [GET, PUT] }"), timeout=120)
+        assert done.text.startswith("30000000\n"), done
+        equal([row[1:] for row in requests_of(done)][1:], [["PUT", "web.example.org", "/up", 30000000], ["PUT", "web.example.org", "/piped", 30000000]])
 
 
 # What is refused
@@ -240,7 +478,7 @@ def requests_of_a_sandbox_that_stays_are_in_its_trace(place):
         ident = land.cove("create", *allow("web.example.org")).text.strip()
         try:
             equal(land.cove("exec", ident, "--", "curl", "-sS", "http://web.example.org/").text, "hello from web.example.org\n")
-            equal(land.cove("exec", ident, "--", "curl", "-sS", "https://other.example.org/").code, 35)
+            equal(land.cove("exec", ident, "--", "curl", "-fsS", "https://other.example.org/").code, 22)
             lines = [json.loads(line) for line in (place.state / "sandboxes" / ident / "trace.jsonl").read_text().splitlines()]
             rows = [line["data"] for line in lines if line["kind"] == "request"]
             equal([(row["host"], row["port"], row["verdict"], row["protocol"]) for row in rows], [("web.example.org", 80, "allow", "http"), ("other.example.org", 443, "deny", "tls")])

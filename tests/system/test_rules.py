@@ -117,7 +117,7 @@ def check_tells_the_first_mistake_of_each_file(place):
 
 @test
 def what_comes_later_is_refused_at_the_start_of_a_run(place):
-    for rule, word in (("{ host: a.test, action: stage }", "stage"), ("{ host: a.test, methods: [GET] }", "methods"), ("{ host: a.test, secret: x }", "secret"),
+    for rule, word in (("{ host: a.test, action: stage }", "stage"), ("{ host: a.test, methods: [get] }", "upper case"), ("{ host: a.test, ca: x }", "ca"), ("{ host: a.test, secret: x }", "secret"),
                        ("{ host: '*.com' }", "*.com"), ("localhost", "localhost"), ("10.0.0.1", "10.0.0.1")):
         owner(place, f"network:\n  rules:\n    - {rule}\n")
         one_error(place.run("true"), "policy.yaml:3", "network.rules", word)

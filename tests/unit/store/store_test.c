@@ -2,7 +2,9 @@
 
 #include "base/array.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/own.h"
+#include "store/authorities.h"
 #include "tests/support/unit.h"
 #include "tests/support/unit_scratch.h"
 
@@ -51,6 +53,73 @@ static void a_sweep_leaves_what_has_a_record_and_what_is_held(void **state)
     assert_int_equal(faccessat(own.parent, own.id, F_OK, 0), 0);
     let_go(&own);
     let_go(&held);
+}
+
+static const struct sandbox_dir *sweeper;
+
+/* As whoever ends another sandbox at that moment. */
+static bool furnish_while_others_sweep(const void *owner, int parent, int dir)
+{
+    autostrings struct strings unfinished = STRINGS_NONE;
+    struct error err;
+
+    (void)owner;
+    (void)parent;
+    assert_int_equal(store_write_file(dir, "first", "x", 1, &err), 0);
+    store_sweep(sweeper, &unfinished);
+    store_make_spare(sweeper->parent, NULL, NULL);
+    assert_int_equal(store_write_file(dir, "last", "x", 1, &err), 0);
+    return false;
+}
+
+static void a_spare_is_whole_whoever_sweeps_meanwhile(void **state)
+{
+    struct unit_scratch *scratch = *state;
+    struct sandbox_dir own, next;
+    struct error err;
+
+    assert_int_equal(store_create(unit_scratch_path(scratch, "state"), &own, &err), 0);
+    sweeper = &own;
+    store_make_spare(own.parent, furnish_while_others_sweep, NULL);
+    assert_true(there(scratch, "state/spare/first") && there(scratch, "state/spare/last"));
+    assert_int_equal(store_create(unit_scratch_path(scratch, "state"), &next, &err), 0);
+    assert_int_equal(faccessat(next.fd, "last", F_OK, 0), 0);
+    /* What somebody began who died is cleared away by the next, and made by the one after. */
+    unit_scratch_dir(scratch, "state/spare.new", 0700);
+    unit_scratch_dir(scratch, "state/spare.new/half", 0700);
+    store_make_spare(own.parent, NULL, NULL);
+    assert_false(there(scratch, "state/spare.new") || there(scratch, "state/spare"));
+    store_make_spare(own.parent, NULL, NULL);
+    assert_true(there(scratch, "state/spare/u0"));
+    assert_false(there(scratch, "state/spare/half"));
+    let_go(&own);
+    let_go(&next);
+}
+
+static void authorities_are_taken_once_and_not_hoarded(void **state)
+{
+    struct unit_scratch *scratch = *state;
+    struct sandbox_dir own;
+    struct error err;
+
+    assert_int_equal(store_create(unit_scratch_path(scratch, "state"), &own, &err), 0);
+    assert_false(authorities_take(own.parent, own.fd));
+    assert_int_equal(authorities_wanted(own.parent), AUTHORITIES_MAX);
+    for (size_t i = 0; i < AUTHORITIES_MAX + 3; i++)
+        authorities_add(own.parent, "pem", 3);
+    assert_int_equal(authorities_wanted(own.parent), 0);
+    for (size_t i = 0; i < AUTHORITIES_MAX; i++) {
+        assert_true(authorities_take(own.parent, own.fd));
+        autofree char *pem = file_text(own.fd, STORE_AUTHORITY, 100);
+
+        assert_string_equal(pem, "pem");
+    }
+    assert_false(authorities_take(own.parent, own.fd));
+    struct stat status;
+
+    assert_int_equal(fstatat(own.fd, STORE_AUTHORITY, &status, 0), 0);
+    assert_int_equal(status.st_mode & 07777, 0600);
+    let_go(&own);
 }
 
 static void a_tidy_directory_has_its_layers_and_its_record(void **state)
@@ -137,6 +206,10 @@ static void only_ids_are_listed_and_nothing_is_made(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_spare_is_whole_whoever_sweeps_meanwhile, unit_scratch_setup,
+                                        unit_scratch_teardown),
+        cmocka_unit_test_setup_teardown(authorities_are_taken_once_and_not_hoarded, unit_scratch_setup,
+                                        unit_scratch_teardown),
         cmocka_unit_test_setup_teardown(a_sweep_leaves_what_has_a_record_and_what_is_held, unit_scratch_setup,
                                         unit_scratch_teardown),
         cmocka_unit_test_setup_teardown(a_tidy_directory_has_its_layers_and_its_record, unit_scratch_setup,

@@ -1,4 +1,4 @@
-#include "gateway/path.h"
+#include "spec/rule_path.h"
 
 #include "base/array.h"
 #include "base/text.h"
@@ -76,6 +76,15 @@ static void patterns_match_part_by_part(void **state)
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         if (path_matches(rows[i].pattern, rows[i].path) != rows[i].matches)
             fail_msg("%s and %s", rows[i].pattern, rows[i].path);
+    assert_true(path_pattern_within("/a/b", "/a/**"));
+    assert_true(path_pattern_within("/a/*/c", "/a/**"));
+    assert_true(path_pattern_within("/*/a", "/**"));
+    assert_true(path_pattern_within("/v1/a", "/*/a"));
+    assert_true(path_pattern_within("/x*/**", "/x*/**"));
+    assert_false(path_pattern_within("/a", "/a/**"));
+    assert_false(path_pattern_within("/ab/c", "/a/**"));
+    assert_false(path_pattern_within("/*/c", "/a/**"));
+    assert_false(path_pattern_within("/**", "/a"));
     assert_true(path_is_pattern("/a/**"));
     assert_false(path_is_pattern("/a/../b"));
     assert_false(path_is_pattern("a"));

@@ -13,5 +13,9 @@ bool path_plain(const char *raw, struct text *out);
 /* As file names: `*` within one part, `**` for any number of parts. */
 bool path_matches(const char *pattern, const char *plain);
 
+/* Whether everything that one pattern matches is matched by the other.  False also where that cannot be told.
+ */
+bool path_pattern_within(const char *inner, const char *outer);
+
 /* Whether it can be used as a pattern: begins with a slash and is plain itself. */
 bool path_is_pattern(const char *pattern);

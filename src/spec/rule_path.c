@@ -1,4 +1,4 @@
-#include "gateway/path.h"
+#include "spec/rule_path.h"
 
 #include "base/glob.h"
 #include "base/own.h"
@@ -93,4 +93,17 @@ bool path_matches(const char *pattern, const char *plain)
     if (text_ends(pattern, "/**"))
         return matches_below(pattern, plain);
     return glob_compare(pattern, plain) == GLOB_YES && text_ends(pattern, "/") == text_ends(plain, "/");
+}
+
+/* A pattern without stars is a path.  Below a directory lies what begins with the same words, whatever they
+ * match. */
+bool path_pattern_within(const char *inner, const char *outer)
+{
+    size_t len = strlen(outer) - (text_ends(outer, "/**") ? strlen("/**") : 0);
+
+    if (strcmp(inner, outer) == 0)
+        return true;
+    if (text_ends(outer, "/**") && strncmp(inner, outer, len) == 0 && inner[len] == '/')
+        return true;
+    return !strpbrk(inner, "*?[") && path_matches(outer, inner);
 }

@@ -1,0 +1,489 @@
+/* Requests of HTTP and their answers, one after the other.
+ *
+ * Neither is passed on as it came: heads are written anew from what was read, bodies taken apart and framed
+ * again. The next request is looked at when the answer to the one before is over.  The server's connection is
+ * used again for the same host, and for nobody else. */
+
+#include "gateway/connection.h"
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/own.h"
+#include "net/answer.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    TURNS = 32,            /* before others have theirs */
+    INTERIM_MAX = 16,      /* answers before the answer */
+    DRAINED_MAX = 1 << 20, /* of a body that nobody takes */
+    FRAME_ROOM = 20,       /* the size of a chunk and its line end */
+};
+
+void exchange_free(struct exchange *exchange)
+{
+    if (!exchange)
+        return;
+    text_free(&exchange->request);
+    free(exchange);
+}
+
+/* --- bodies --- */
+
+/* One chunk of what lies behind FRAME_ROOM bytes at `out`; with room for line end and last chunk behind it. */
+static bool put_chunk(struct side *to, char *out, size_t len, bool last)
+{
+    char size[FRAME_ROOM];
+    int size_len = len ? snprintf(size, sizeof size, "%zx\r\n", len) : 0;
+    char *begin = out + FRAME_ROOM - size_len, *end = out + FRAME_ROOM + len;
+
+    memcpy(begin, size, (size_t)size_len);
+    if (len) {
+        memcpy(end, "\r\n", 2);
+        end += 2;
+    }
+    if (last) {
+        memcpy(end, "0\r\n\r\n", 5);
+        end += 5;
+    }
+    return side_put(to, begin, (size_t)(end - begin));
+}
+
+enum { PASS_BAD = -1, PASS_GONE = -2 };
+
+/* How many of the bytes belonged to the body; their data goes to `to`, unless that is NULL. */
+static int64_t pass_body(struct body *body, const char *bytes, size_t len, struct side *to, bool chunked)
+{
+    static char out[FRAME_ROOM + SIDE_CHUNK + FRAME_ROOM];
+    size_t at = 0, have = 0;
+    bool sent = true;
+
+    if (len > SIDE_CHUNK)
+        len = SIDE_CHUNK;
+    while (at < len && !body->over) {
+        struct head_part data;
+        int64_t took = body_next(body, bytes + at, len - at, &data);
+
+        if (took < 0)
+            return PASS_BAD;
+        memcpy(out + FRAME_ROOM + have, data.at, data.len);
+        have += data.len;
+        at += (size_t)took;
+    }
+    if (to && chunked && (have || body->over))
+        sent = put_chunk(to, out, have, body->over);
+    else if (to && have)
+        sent = side_put(to, out + FRAME_ROOM, have);
+    return sent ? (int64_t)at : PASS_GONE;
+}
+
+/* --- the request --- */
+
+static void go_deaf(struct connection *connection)
+{
+    connection->exchange->deaf = true;
+    connection->server.held_len = 0;
+}
+
+/* Whether the rest of a body was heard; false: the connection is over. */
+static bool hear_body(struct connection *connection, bool *heard)
+{
+    int got = connection->client.heard.len ? 1 : side_hear(&connection->client, SIDE_CHUNK);
+
+    *heard = got > 0;
+    if (got > 0 || (got < 0 && errno == EAGAIN))
+        return true;
+    connection_reset(connection); /* half a request */
+    return false;
+}
+
+/* So that it is noticed when it goes, and not more than a head ahead. */
+static bool hear_ahead(struct connection *connection)
+{
+    struct side *client = &connection->client;
+
+    if (!connection->spoke || client->ended || client->heard.len >= EARLY_MAX)
+        return true;
+    connection->spoke = false;
+
+    int got = side_hear(client, EARLY_MAX);
+
+    client->ended = got == 0;
+    if (got >= 0 || errno == EAGAIN)
+        return true;
+    connection_reset(connection);
+    return false;
+}
+
+static bool pass_request(struct connection *connection)
+{
+    struct exchange *exchange = connection->exchange;
+    struct side *client = &connection->client, *server = &connection->server;
+    bool heard = true;
+
+    for (int round = 0; heard && !exchange->body.over && (exchange->deaf || server->held_len == 0); round++) {
+        if (round >= SIDE_ROUNDS && !side_has_more(client) && client->heard.len == 0)
+            return true;
+        if (!hear_body(connection, &heard))
+            return false;
+        if (!heard)
+            return true;
+        connection->until = clock_us() + idle_patience;
+
+        int64_t took = pass_body(&exchange->body, client->heard.data, client->heard.len,
+                                 exchange->deaf ? NULL : server, exchange->body.kind == HEAD_CHUNKED);
+
+        if (took == PASS_BAD) {
+            connection_reset(connection);
+            return false;
+        }
+        if (took == PASS_GONE) {
+            go_deaf(connection);
+            exchange->last = true;
+            return true;
+        }
+        side_forget(client, (size_t)took);
+    }
+    return !exchange->body.over || hear_ahead(connection);
+}
+
+/* --- the answer --- */
+
+static void bad_answer(struct connection *connection, const char *why)
+{
+    autotext struct text body = TEXT_NONE;
+
+    text_addf(&body, "Cove does not pass on what %s answered: %s.\n", connection->purpose->verdict.host.text,
+              why);
+    refusal_answer(connection, "502 Bad answer", text_string(&body));
+}
+
+/* False: the connection is over. */
+static bool take_answer(struct connection *connection, const char *bytes, size_t len)
+{
+    struct exchange *exchange = connection->exchange;
+    int64_t took = pass_body(&exchange->answer_body, bytes, len, &connection->client, exchange->chunked);
+
+    if (took < 0) {
+        connection_reset(connection);
+        return false;
+    }
+    exchange->answered = exchange->answer_body.over;
+    if ((size_t)took < len)
+        exchange->keep = false; /* it says more than it was asked for */
+    return true;
+}
+
+static bool pass_head(struct connection *connection, const struct answer *answer)
+{
+    const struct exchange *exchange = connection->exchange;
+    autotext struct text out = TEXT_NONE;
+    size_t size = answer->size;
+
+    answer_write(answer, exchange->old, exchange->last, &out);
+    side_forget(&connection->server, size);
+    if (side_put(&connection->client, text_string(&out), out.len))
+        return true;
+    connection_reset(connection);
+    return false;
+}
+
+/* The answer itself, and what came of its body. */
+static bool begin_answer(struct connection *connection, const struct answer *answer)
+{
+    struct exchange *exchange = connection->exchange;
+    struct side *server = &connection->server;
+
+    exchange->begun = true;
+    exchange->chunked = answer_in_chunks(answer, exchange->old);
+    exchange->keep =
+        !answer->old && !answer->fields.close && answer->body != HEAD_UNTIL_CLOSE && !exchange->alone;
+    exchange->last |= !exchange->body.over; /* the client may not send the rest */
+    body_begin(&exchange->answer_body, answer->body, answer->length, true);
+    if (!pass_head(connection, answer) || !take_answer(connection, server->heard.data, server->heard.len))
+        return false;
+    side_forget(server, server->heard.len);
+    return true;
+}
+
+/* From now on nobody looks at what passes. */
+static bool switch_protocol(struct connection *connection, const struct answer *answer)
+{
+    if (!connection->exchange->websocket || !answer->fields.upgrading ||
+        !part_is(answer->fields.upgrade, "websocket"))
+        bad_answer(connection, "it is another protocol than was asked for");
+    else if (pass_head(connection, answer))
+        relay_begin(connection);
+    return false;
+}
+
+static bool pass_interim(struct connection *connection, const struct answer *answer)
+{
+    struct exchange *exchange = connection->exchange;
+
+    if (answer->status == 101)
+        return switch_protocol(connection, answer);
+    if (++exchange->interim > INTERIM_MAX) {
+        bad_answer(connection, "it begins again and again");
+        return false;
+    }
+    if (!exchange->old && (answer->status != 100 || exchange->expects))
+        return pass_head(connection, answer);
+    side_forget(&connection->server, answer->size);
+    return true;
+}
+
+/* All heads that were heard.  False: nothing more is to be read. */
+static bool take_heads(struct connection *connection)
+{
+    static struct answer answer; /* large, and used here only */
+    struct exchange *exchange = connection->exchange;
+    const struct text *heard = &connection->server.heard;
+
+    while (!exchange->begun) {
+        const char *why;
+        enum head_read read =
+            heard->len ? answer_read(heard->data, heard->len, exchange->to_head, &answer, &why) : HEAD_MORE;
+
+        if (read == HEAD_MORE)
+            return true;
+        if (read == HEAD_BAD) {
+            bad_answer(connection, why);
+            return false;
+        }
+        if (!(answer.status < 200 ? pass_interim(connection, &answer) : begin_answer(connection, &answer)))
+            return false;
+    }
+    return true;
+}
+
+/* It says no more, or has gone. */
+static void server_ended(struct connection *connection, bool whole)
+{
+    struct exchange *exchange = connection->exchange;
+    struct side *server = &connection->server;
+
+    exchange->keep = false;
+    if (exchange->begun && exchange->answer_body.kind == HEAD_UNTIL_CLOSE && whole) {
+        exchange->answered = exchange->answer_body.over = true;
+        if (exchange->chunked && !side_put(&connection->client, "0\r\n\r\n", 5))
+            connection_reset(connection);
+    } else if (exchange->begun) {
+        connection_reset(connection);
+    } else if (exchange->kept && server->heard.len == 0 && exchange->body.kind == HEAD_NO_BODY) {
+        side_close(server); /* it had closed it before it heard of this request */
+        dial_begin(connection);
+    } else {
+        bad_answer(connection, "it ended the connection before");
+    }
+}
+
+static void pass_answer(struct connection *connection)
+{
+    struct exchange *exchange = connection->exchange;
+    struct side *client = &connection->client, *server = &connection->server;
+
+    for (int round = 0; !exchange->answered && client->held_len == 0; round++) {
+        if (round >= SIDE_ROUNDS && !side_has_more(server))
+            return;
+        size_t room = exchange->begun ? sizeof side_chunk : ANSWER_MAX - server->heard.len;
+        ssize_t got = side_read(server, side_chunk, room);
+
+        if (got < 0 && errno == EAGAIN)
+            return;
+        if (got <= 0) {
+            server_ended(connection, got == 0);
+            return;
+        }
+        connection->until = clock_us() + idle_patience;
+        if (exchange->begun) {
+            if (!take_answer(connection, side_chunk, (size_t)got))
+                return;
+        } else {
+            text_add_bytes(&server->heard, side_chunk, (size_t)got);
+            if (!take_heads(connection))
+                return;
+        }
+        if (side_was_all(server, got))
+            return;
+    }
+}
+
+/* --- one after the other --- */
+
+/* True: the next request may be looked at. */
+static bool finish(struct connection *connection)
+{
+    struct exchange *exchange = connection->exchange;
+    struct side *client = &connection->client;
+
+    if (exchange->sent && (!exchange->keep || !exchange->body.over))
+        side_close(&connection->server);
+    if (exchange->last || (client->ended && client->heard.len == 0)) {
+        closing_begin(connection);
+        return false;
+    }
+    if (!exchange->body.over || client->held_len)
+        return false;
+    connection_wait(connection, REQUEST, client->heard.len ? early_patience : keep_patience);
+    return true;
+}
+
+/* True: there is more to do at once. */
+static bool pass(struct connection *connection)
+{
+    const struct exchange *exchange = connection->exchange;
+
+    if (!side_flush(&connection->client)) {
+        connection_reset(connection);
+        return false;
+    }
+    if (side_is_open(&connection->server) && !side_flush(&connection->server))
+        go_deaf(connection);
+    if (!pass_request(connection))
+        return false;
+    if (!exchange->answered)
+        pass_answer(connection);
+    if (connection->closed || connection->state != EXCHANGING)
+        return false;
+    return exchange->answered && finish(connection);
+}
+
+/* A server that speaks without being asked, or goes, is not used again. */
+static void look_after_server(struct side *server)
+{
+    char byte;
+
+    if (side_is_open(server) && (side_read(server, &byte, sizeof byte) >= 0 || errno != EAGAIN))
+        side_close(server);
+}
+
+static bool next_request(struct connection *connection)
+{
+    struct side *client = &connection->client;
+    bool first = client->heard.len == 0;
+
+    look_after_server(&connection->server);
+    if (request_take(connection))
+        return true;
+
+    int heard = client->ended ? 0 : side_hear(client, EARLY_MAX);
+
+    if (heard < 0 && errno == EAGAIN)
+        return false;
+    if (heard <= 0) {
+        closing_begin(connection);
+        return false;
+    }
+    if (first)
+        connection->until = clock_us() + early_patience;
+    return true;
+}
+
+static bool is_at_it(const struct connection *connection)
+{
+    return !connection->closed && connection->exchange &&
+           (connection->state == REQUEST || connection->state == EXCHANGING);
+}
+
+static void watch(struct connection *connection)
+{
+    const struct exchange *exchange = connection->exchange;
+    struct side *client = &connection->client, *server = &connection->server;
+    bool waits = connection->state == REQUEST;
+    bool listens =
+        exchange->body.over ? client->heard.len < EARLY_MAX : exchange->deaf || server->held_len == 0;
+
+    side_watch(client, !client->ended && (waits || listens));
+    if (side_is_open(server))
+        side_watch(server, waits || (exchange->sent && !exchange->answered && client->held_len == 0));
+}
+
+void exchange_run(struct connection *connection)
+{
+    bool more = true;
+    int turn = 0;
+
+    if (connection->running)
+        return; /* it goes on where it was called from */
+    connection->running = true;
+    while (more && is_at_it(connection) && turn++ < TURNS)
+        more = connection->state == REQUEST ? next_request(connection) : pass(connection);
+    connection->running = false;
+    if (!is_at_it(connection))
+        return;
+    watch(connection);
+    if (more) /* soon again, though nothing new may come */
+        (void)events_change(the_gate.loop, &connection->client.source, EVENTS_SOON);
+}
+
+void exchange_begin(struct connection *connection)
+{
+    connection->exchange = memory_zero(sizeof *connection->exchange);
+    connection->exchange->dialled = connection->purpose->verdict;
+    connection->exchange->body.over = true;
+    connection->purpose->protocol = GATEWAY_HTTP;
+    connection->state = REQUEST;
+    exchange_run(connection);
+}
+
+static void send_request(struct connection *connection)
+{
+    struct exchange *exchange = connection->exchange;
+
+    connection_wait(connection, EXCHANGING, idle_patience);
+    exchange->sent = true;
+    exchange->deaf = false;
+    if (!side_put(&connection->server, text_string(&exchange->request), exchange->request.len))
+        go_deaf(connection);
+    exchange_run(connection);
+}
+
+void exchange_connected(struct connection *connection)
+{
+    struct exchange *exchange = connection->exchange;
+    const struct verdict *verdict = &connection->purpose->verdict;
+
+    exchange->host = verdict->host;
+    exchange->port = verdict->port;
+    exchange->pinned = verdict->pinned;
+    exchange->kept = false;
+    send_request(connection);
+}
+
+void exchange_go(struct connection *connection)
+{
+    struct exchange *exchange = connection->exchange;
+    const struct verdict *verdict = &connection->purpose->verdict;
+
+    exchange->kept = side_is_open(&connection->server) && verdict->port == exchange->port &&
+                     strcmp(verdict->host.text, exchange->host.text) == 0 &&
+                     address_same(&verdict->pinned, &exchange->pinned);
+    if (exchange->kept) {
+        send_request(connection);
+        return;
+    }
+    side_close(&connection->server);
+    dial_begin(connection);
+}
+
+void exchange_answering(struct connection *connection)
+{
+    struct exchange *exchange = connection->exchange;
+    const struct body *body = &exchange->body;
+
+    if (!body->over && (exchange->expects || body->kind != HEAD_LENGTH || body->left > DRAINED_MAX))
+        exchange->last = true;
+}
+
+void exchange_answered(struct connection *connection)
+{
+    struct exchange *exchange = connection->exchange;
+
+    exchange->answered = exchange->begun = exchange->deaf = true;
+    exchange->keep = false;
+    connection_wait(connection, EXCHANGING, early_patience);
+    exchange_run(connection);
+}
