@@ -45,8 +45,9 @@ static int setup(void **state)
     world->network.sockets[NETWORK_UDP] = open("/dev/null", O_RDONLY | O_CLOEXEC);
     world->outlet = OUTLET_NONE;
     assert_int_equal(trace_open(world->scratch->dir, &world->trace, &err), 0);
-    assert_int_equal(
-        outlet_begin(&world->outlet, &world->loop, &world->network, &world->rules, &world->trace, &err), 0);
+    assert_int_equal(outlet_begin(&world->outlet, &world->loop, &world->network, &world->rules, &world->trace,
+                                  world->scratch->dir, &err),
+                     0);
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
     world->outlet.channel.fd = ends[0];
     world->gateway = ends[1];
