@@ -5,7 +5,8 @@
  *   sandboxes/<id>/   u0 w0 u1 w1 ...  upper and work directories of the writable layers
  *                     b0 b1 ...        private copies of trees, which the layers lie on (--workspace copy)
  *                     m0 m1 ...        layers of white-outs that hide paths
- *                     authority t ...  its certificate authority, and who is believed inside (keeper/trust.h)
+ *                     authority        by which its gateway answers for others (store/authorities.h)
+ *                     t trusted        by which programs inside believe that (keeper/trust.h)
  *                     record.json      what is known of it, unless it keeps nothing (--rm)
  *                     trace.jsonl      what happened in it, step by step, if it is one that stays
  *                     output/          what its steps wrote, as far as it is kept
