@@ -185,10 +185,12 @@ class Stay:
         self.tidy()
 
     def judge_fork(self, what, ident, wanted):
-        if not self.keeper(ident):  # it was ready, and what came then was too much for it
+        read = ("exec", ident, "--", "sh", "-c", "cat log 2>/dev/null; true")
+        done = self.cove(*read)
+        if done.code == 125 and not self.keeper(ident):  # it was ready, and what came then was too much for it
             done = self.cove("start", ident)
             assert done.code == 0, f"{what}: the new one does not start again: {done!r}"
-        done = self.cove("exec", ident, "--", "sh", "-c", "cat log 2>/dev/null; true")
+            done = self.cove(*read)
         assert (done.code, done.text) == (0, wanted), f"{what}: the new one has {done!r}, wanted {wanted!r}"
 
     def tidy(self):
