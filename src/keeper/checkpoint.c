@@ -316,7 +316,7 @@ int checkpoints_tend(struct checkpoints *checkpoints, struct error *err)
         write_all(checkpoints, NULL, NULL, NULL);
         return 0;
     }
-    snprintf(before, sizeof before, "%s", stack_of(checkpoints)->len ? checkpoints_shown(checkpoints) : "");
+    snprintf(before, sizeof before, "%s", checkpoints_shown(checkpoints));
     taken = take(checkpoints, true, layer, err);
     if (taken < 0 || taken == CHECKPOINTS_LATER)
         return taken < 0 ? -1 : 0;
@@ -344,7 +344,9 @@ void checkpoints_copied(struct checkpoints *checkpoints, int made, struct error 
 
 const char *checkpoints_shown(const struct checkpoints *checkpoints)
 {
-    return *checkpoints->midway ? checkpoints->midway : stack_of(checkpoints)->items[0];
+    const struct strings *stack = stack_of(checkpoints);
+
+    return *checkpoints->midway ? checkpoints->midway : stack->len ? stack->items[0] : "";
 }
 
 int checkpoints_make(struct checkpoints *checkpoints, char layer[ID_LENGTH + 1], struct error *err)

@@ -44,7 +44,7 @@ struct checkpoints {
 
 struct stack_place checkpoints_place(const struct checkpoints *checkpoints);
 
-/* The layer that shows what was there at the last checkpoint. */
+/* The layer that shows what was there at the last checkpoint; "": there was none. */
 const char *checkpoints_shown(const struct checkpoints *checkpoints);
 
 /* The functions below give -1 when the sandbox is lost and must be ended. */

@@ -251,10 +251,10 @@ int keep_again(const struct keep_about *about, const struct record *old, const s
     record.name = old->name ? text_copy(old->name) : NULL;
     record.created = old->created;
     record.since = old->since;
-    if (hash_file(dir->fd, hash)) { /* for what is there, though some of it may be forbidden by now */
-        free(record.spec_hash);
-        record.spec_hash = text_copy(hash);
-    }
+    /* Of what is there, though some of it may be forbidden by now; what cannot be read just now was seen
+     * before. */
+    free(record.spec_hash);
+    record.spec_hash = text_copy(hash_file(dir->fd, hash) ? hash : old->spec_hash);
     record.no_checkpoints = old->no_checkpoints;
     record.ttl_ms = old->ttl_ms;
     record.idle_ms = old->idle_ms;

@@ -615,7 +615,7 @@ int keeper_run(struct box *box, const struct keeper_run *run, struct result *res
 int keeper_stdio_guard(struct error *err)
 {
     for (int fd = 0; fd < 3; fd++) {
-        if (fcntl(fd, F_GETFD) >= 0)
+        if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF)
             continue;
         /* The lowest free number is `fd`, because the ones below are in use by now. */
         int opened = open("/dev/null", O_RDWR);

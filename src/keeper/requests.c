@@ -256,10 +256,10 @@ static int do_undo(struct visitor *visitor, const struct control *request, const
     bool in_place;
 
     (void)fds;
-    if (check_quiet(keeper, err) < 0)
-        return -1;
-    if (!store_is_id(request->layer))
-        return error_set(err, ERROR_INVALID, "that is no layer");
+    if (check_quiet(keeper, err) < 0 || !store_is_id(request->layer)) {
+        visitor->prepared = false;
+        return store_is_id(request->layer) ? -1 : error_set(err, ERROR_INVALID, "that is no layer");
+    }
     if (keeper->marks.asked || prepare_undo(visitor, err) > 0)
         return 1;
     visitor->prepared = false;

@@ -11,8 +11,8 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -215,7 +215,7 @@ void visitors_copied(struct keeper *keeper, const struct error *failed)
     struct control done = CONTROL(CONTROL_DONE);
 
     if (!failed)
-        memcpy(done.layer, checkpoints_shown(&keeper->checkpoints), sizeof done.layer);
+        snprintf(done.layer, sizeof done.layer, "%s", checkpoints_shown(&keeper->checkpoints));
     for (struct visitor *visitor = keeper->visitors; visitor; visitor = visitor->next) {
         if (visitor->copies && failed)
             visitor_refuse(visitor, failed);

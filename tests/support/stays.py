@@ -22,8 +22,9 @@ CALLS = """openat openat2 newfstatat fstat statx renameat renameat2 rename unlin
  wait4 waitid pipe2 socketpair sendmsg recvmsg accept4 bind listen memfd_create fcntl epoll_ctl pidfd_send_signal mmap read write""".split()
 
 
-# It asks whether 0, 1 and 2 are open, and there is nobody to tell then; and what it would say is what fails.
-NEVER = {("fcntl", "client"), ("write", "client")}
+# Whose calls are disturbed.  `all`: of everybody whom it starts too, each its own number N: the keeper until it is
+# ready, its guard, PID 1, who mounts.
+WHO = {"create": ("client", "all"), "begin": ("client", "all"), "remove": ("client", "keeper")}
 
 
 def name_of(pid):
@@ -48,6 +49,7 @@ class Stay:
     def __init__(self, place, dice):
         self.place, self.dice, self.number, self.groups = place, dice, 0, set()
         self.log, self.points = "", {0: ""}
+        self.other = None  # another sandbox, which is asked something
         done = place.cove("create", "--name", "stay")
         assert done.code == 0, done
         self.ident = done.text.strip()
@@ -59,9 +61,9 @@ class Stay:
 
     # --- who is there ---
 
-    def keeper(self):
+    def keeper(self, ident=None):
         with contextlib.suppress(OSError, ValueError, KeyError):
-            pid = json.loads((self.folder / "record.json").read_text())["keeper"]
+            pid = json.loads((self.place.state / "sandboxes" / (ident or self.ident) / "record.json").read_text())["keeper"]
             if name_of(pid) == "cove-keeper":
                 return pid
         return None
@@ -110,6 +112,23 @@ class Stay:
     def pause(self):
         return ("pause", self.ident), self.log
 
+    def create(self):
+        return ("create",), self.log
+
+    def begin(self):
+        done = self.cove("stop", "--timeout", "100ms", self.ident)
+        assert done.code == 0, done
+        return self.start()
+
+    def remove(self):
+        """Of another one, with a step, that runs."""
+        done = self.cove("create")
+        assert done.code == 0, done
+        self.other = done.text.strip()
+        done = self.cove("exec", self.other, "--", "sh", "-c", "echo x >x; mkdir -p a/b; chmod 0 a")
+        assert done.code == 0, done
+        return ("rm", "-f", self.other), self.log
+
     OPERATIONS = ("append", "append", "append", "back", "snap", "fork", "stop", "pause")
 
     # --- the judge ---
@@ -138,10 +157,11 @@ class Stay:
         assert done.code == 0, f"its files cannot be read: {done!r}"
         return done.text
 
-    def judge(self, what, words, done, after):
+    def judge(self, what, words, done, after, mute=False):
+        """`mute`: it may be that it could say nothing."""
         before = self.log
         assert done.code in (0, 1, 125) or done.code < 0, f"{what}: {words}: {done!r}"
-        if done.code == 125:
+        if done.code == 125 and not mute:
             assert done.errors.startswith("cove: "), f"{what}: {words}: refused without a word: {done!r}"
         self.ready()
         self.log = self.content()
@@ -154,13 +174,24 @@ class Stay:
             numbers = [row["number"] for row in listed if row.get("argv", [""])[-1] == words[-1]]
             assert numbers, f"{what}: a step that was done is not on record: {words}"
             self.points[numbers[-1]] = self.log
-        if words[0] == "fork" and done.code == 0:
-            self.judge_fork(what, done.text.strip())
+        if words[0] == "fork" and done.code == 0 and done.text:
+            self.judge_fork(what, done.text.strip(), self.log)
+        if words[0] == "create" and done.code == 0 and done.text:
+            self.judge_fork(what, done.text.strip(), "")
+        if words[0] == "rm" and done.code == 0:
+            rows = [row["id"] for row in json.loads(self.cove("ls", "--json").out)]
+            assert self.other not in rows, f"{what}: it is there, and was said to be gone"
+        self.other = None
         self.tidy()
 
-    def judge_fork(self, what, ident):
-        done = self.cove("exec", ident, "--", "sh", "-c", "cat log 2>/dev/null; true")
-        assert (done.code, done.text) == (0, self.log), f"{what}: the fork has {done!r}, wanted {self.log!r}"
+    def judge_fork(self, what, ident, wanted):
+        read = ("exec", ident, "--", "sh", "-c", "cat log 2>/dev/null; true")
+        done = self.cove(*read)
+        if done.code == 125 and not self.keeper(ident):  # it was ready, and what came then was too much for it
+            done = self.cove("start", ident)
+            assert done.code == 0, f"{what}: the new one does not start again: {done!r}"
+            done = self.cove(*read)
+        assert (done.code, done.text) == (0, wanted), f"{what}: the new one has {done!r}, wanted {wanted!r}"
 
     def tidy(self):
         """Forks and snapshots are made to be gone again."""
@@ -237,29 +268,58 @@ class Stay:
             process.terminate()
             process.communicate()
 
+    def under(self, who, words, *options):
+        """What is asked, with somebody at the calls of one of those whom it concerns."""
+        if who == "keeper":
+            with self.traced(self.keeper(self.other), *options):
+                done = self.answer(self.ask(words))
+                time.sleep(0.05)
+            return done
+        if who == "client":
+            return self.answer(subprocess.Popen(["strace", "-qq", *options, harness.COVE, *words], env=self.place.env, cwd=self.place.work, stdin=subprocess.DEVNULL,
+                                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True))
+        return self.under_all(words, *options)
+
+    def under_all(self, words, *options):
+        """The tracer is no parent, so what is asked ends when it ends, and the rest goes on without it."""
+        with open(self.place.dir / "said.out", "w+b") as out, open(self.place.dir / "said.err", "w+b") as err:
+            process = subprocess.Popen(["strace", "-qq", "-f", "-D", *options, harness.COVE, *words], env=self.place.env, cwd=self.place.work, stdin=subprocess.DEVNULL,
+                                       stdout=out, stderr=err, start_new_session=True)
+            try:
+                process.wait(timeout=90 * harness.PATIENCE)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise AssertionError("it hangs") from None
+            finally:
+                for pid in descendants():
+                    if name_of(pid) == "strace":
+                        with contextlib.suppress(ProcessLookupError):
+                            os.kill(pid, signal.SIGKILL)  # they go on as if it had never been
+                wait_for(lambda: reap() or not [pid for pid in descendants() if name_of(pid) == "strace"], seconds=20, what="the end of the tracer")
+            out.seek(0), err.seek(0)
+            return harness.Result(subprocess.CompletedProcess([], process.returncode, out.read(), err.read()))
+
     def calls(self, operation):
         """How often the keeper, and who asks, make which call for it."""
         found = []
         log = self.place.dir / "calls"
-        trace = ("-o", str(log), "-e", "trace=" + ",".join("?" + call for call in CALLS))
-        # Most calls of a short program with a sanitizer are the loader's and the sanitizer's own, which do not survive their failure.
-        for who in ("keeper",) if "COVE_SANITIZED" in os.environ else ("keeper", "client"):
+        trace = ("-e", "trace=" + ",".join("?" + call for call in CALLS))
+        for who in WHO.get(operation, ("keeper", "client")):
+            # Most calls of a short program with a sanitizer are the loader's and the sanitizer's own, which do not survive their failure.
+            if who != "keeper" and "COVE_SANITIZED" in os.environ:
+                continue
             self.ready()
             words, after = getattr(self, operation)()
-            if who == "keeper":
-                with self.traced(self.keeper(), *trace):
-                    done = self.answer(self.ask(words))
-                    time.sleep(0.05)
-            else:
-                done = self.answer(subprocess.Popen(["strace", "-qq", *trace, harness.COVE, *words], env=self.place.env, cwd=self.place.work, stdin=subprocess.DEVNULL,
-                                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True))
-            self.judge("nothing", words, done, after)
-            counted = collections.Counter(line.split("(")[0] for line in log.read_text(errors="replace").splitlines() if line[:1].isalpha())
-            found += [(operation, who, call, number, what) for call, count in sorted(counted.items()) if call in CALLS and (call, who) not in NEVER for number in range(1, count + 1)
+            self.judge("nothing", words, self.under(who, words, *(("-ff",) if who == "all" else ()), "-o", str(log), *trace), after)
+            counted = collections.Counter()
+            for path in log.parent.glob("calls*"):  # of each process the one with the most
+                counted |= collections.Counter(line.split("(")[0] for line in path.read_text(errors="replace").splitlines() if line[:1].isalpha())
+                path.unlink()
+            found += [(operation, who, call, number, what) for call, count in sorted(counted.items()) if call in CALLS for number in range(1, count + 1)
                       for what in (*(f"error={error}" for error in ERRORS), "signal=KILL")]
         return found
 
-    def faults(self, operations=("append", "back", "snap", "fork", "stop", "pause")):
+    def faults(self, operations=("append", "back", "snap", "fork", "stop", "pause", "create", "begin", "remove")):
         return [fault for operation in operations for fault in self.calls(operation)]
 
     def disturb(self, operation, who, call, number, what):
@@ -271,14 +331,8 @@ class Stay:
     def disturb_once(self, operation, who, call, number, what):
         self.ready()
         words, after = getattr(self, operation)()
-        inject = ("-e", f"trace={call}", "-e", f"inject={call}:{what}:when={number}")
-        if who == "keeper":
-            with self.traced(self.keeper(), "-o", "/dev/null", *inject):
-                done = self.answer(self.ask(words))
-        else:
-            done = self.answer(subprocess.Popen(["strace", "-qq", "-o", "/dev/null", *inject, harness.COVE, *words], env=self.place.env, cwd=self.place.work,
-                                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True))
-        self.judge(f"{operation}: {call} {number} of the {who}: {what}", words, done, after)
+        done = self.under(who, words, "-o", "/dev/null", "-e", f"trace={call}", "-e", f"inject={call}:{what}:when={number}")
+        self.judge(f"{operation}: {call} {number} of the {who}: {what}", words, done, after, mute=call == "write" and who != "keeper")
 
     # --- the end ---
 

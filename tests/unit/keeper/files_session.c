@@ -6,10 +6,12 @@
 #include "tests/support/unit.h"
 #include "tests/support/unit_scratch.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -18,6 +20,21 @@
 enum { NOBODY = 54321 };
 
 const char *session_program;
+struct error session_error;
+
+struct stat session_look(int dir, const char *name)
+{
+    struct stat status;
+
+    if (fstatat(dir, name, &status, AT_SYMLINK_NOFOLLOW) < 0)
+        fail_msg("%s: %s", name, strerror(errno));
+    return status;
+}
+
+bool session_has(int dir, const char *name)
+{
+    return faccessat(dir, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
 
 static struct files *open_session(int pipes[4], struct error *err)
 {

@@ -1,5 +1,9 @@
 #pragma once
 
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 struct files;
@@ -14,6 +18,26 @@ struct session {
 };
 
 extern const char *session_program;
+
+/* What the last operation said. */
+extern struct error session_error;
+
+#define assert_works(call)                                                                                     \
+    do {                                                                                                       \
+        if ((call) != 0)                                                                                       \
+            fail_msg("%s: %s", #call, session_error.text);                                                     \
+    } while (0)
+
+#define assert_fails_with(number, call)                                                                        \
+    do {                                                                                                       \
+        assert_int_equal(call, -1);                                                                            \
+        if (session_error.sys_errno != (number))                                                               \
+            fail_msg("%s: %s", #call, session_error.text);                                                     \
+    } while (0)
+
+/* Of what must be there; a link is not followed. */
+struct stat session_look(int dir, const char *name);
+bool session_has(int dir, const char *name);
 
 int session_setup(void **state);
 int session_teardown(void **state);

@@ -15,21 +15,6 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-static struct error error;
-
-#define assert_works(call)                                                                                     \
-    do {                                                                                                       \
-        if ((call) != 0)                                                                                       \
-            fail_msg("%s: %s", #call, error.text);                                                             \
-    } while (0)
-
-#define assert_fails_with(number, call)                                                                        \
-    do {                                                                                                       \
-        assert_int_equal(call, -1);                                                                            \
-        if (error.sys_errno != (number))                                                                       \
-            fail_msg("%s: %s", #call, error.text);                                                             \
-    } while (0)
-
 struct source {
     const char *bytes;
     size_t left;
@@ -60,7 +45,7 @@ static int put(const struct session *session, const char *path, uint32_t flags, 
 {
     struct source source = { content, strlen(content), false };
 
-    return files_write(session->files, path, flags, UINT32_MAX, give, &source, &error);
+    return files_write(session->files, path, flags, UINT32_MAX, give, &source, &session_error);
 }
 
 static const char *content_of(const struct session *session, const char *path)
@@ -68,22 +53,8 @@ static const char *content_of(const struct session *session, const char *path)
     static struct text text;
 
     text_clear(&text);
-    assert_works(files_read(session->files, path, 0, UINT64_MAX, take, &text, &error));
+    assert_works(files_read(session->files, path, 0, UINT64_MAX, take, &text, &session_error));
     return text_string(&text);
-}
-
-static struct stat look(int dir, const char *name)
-{
-    struct stat status;
-
-    if (fstatat(dir, name, &status, AT_SYMLINK_NOFOLLOW) < 0)
-        fail_msg("%s: %s", name, strerror(errno));
-    return status;
-}
-
-static bool is_there(int dir, const char *name)
-{
-    return faccessat(dir, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 static void what_is_written_can_be_read(void **state)
@@ -95,7 +66,7 @@ static void what_is_written_can_be_read(void **state)
     assert_string_equal(content_of(session, "file"), "one two");
     assert_works(put(session, "file", FILES_APPEND, " three"));
     assert_string_equal(content_of(session, "file"), "one two three");
-    assert_works(files_read(session->files, "file", 4, 3, take, &part, &error));
+    assert_works(files_read(session->files, "file", 4, 3, take, &part, &session_error));
     assert_string_equal(text_string(&part), "two");
     assert_works(put(session, "file", 0, "x"));
     assert_string_equal(content_of(session, "file"), "x");
@@ -126,10 +97,10 @@ static void a_write_that_fails_leaves_no_other_name(void **state)
     bool more = true;
 
     assert_works(put(session, "file", 0, "old"));
-    assert_int_equal(files_write(session->files, "file", FILES_WHOLE, 0600, give, &source, &error), -1);
-    assert_contains(error.text, "no more");
+    assert_int_equal(files_write(session->files, "file", FILES_WHOLE, 0600, give, &source, &session_error), -1);
+    assert_contains(session_error.text, "no more");
     assert_string_equal(content_of(session, "file"), "old");
-    assert_works(files_list(session->files, ".", 100, each, &names, &more, &error));
+    assert_works(files_list(session->files, ".", 100, each, &names, &more, &session_error));
     assert_string_equal(text_string(&names), "file ");
     assert_false(more);
 }
@@ -143,7 +114,7 @@ static void names_are_bytes(void **state)
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         assert_works(put(session, names[i], 0, names[i]));
         assert_string_equal(content_of(session, names[i]), names[i]);
-        assert_works(files_stat(session->files, names[i], false, &info, &error));
+        assert_works(files_stat(session->files, names[i], false, &info, &session_error));
         assert_int_equal(info.size, strlen(names[i]));
     }
 }
@@ -160,12 +131,12 @@ static void lists_have_a_bound(void **state)
         snprintf(name, sizeof name, "f%02d", i);
         assert_works(put(session, name, 0, ""));
     }
-    assert_works(files_list(session->files, ".", 5, each, &names, &more, &error));
+    assert_works(files_list(session->files, ".", 5, each, &names, &more, &session_error));
     assert_int_equal(names.len, 5 * 4);
     assert_true(more);
-    assert_works(files_list(session->files, ".", 20, each, &names, &more, &error));
+    assert_works(files_list(session->files, ".", 20, each, &names, &more, &session_error));
     assert_false(more);
-    assert_fails_with(ENOTDIR, files_list(session->files, "f00", 5, each, &names, &more, &error));
+    assert_fails_with(ENOTDIR, files_list(session->files, "f00", 5, each, &names, &more, &session_error));
 }
 
 static void links_are_told_and_followed_on_request(void **state)
@@ -174,33 +145,33 @@ static void links_are_told_and_followed_on_request(void **state)
     struct files_info info;
 
     assert_works(put(session, "file", 0, "12345"));
-    assert_works(files_symlink(session->files, "link", "file", &error));
-    assert_works(files_stat(session->files, "link", false, &info, &error));
+    assert_works(files_symlink(session->files, "link", "file", &session_error));
+    assert_works(files_stat(session->files, "link", false, &info, &session_error));
     assert_true(S_ISLNK(info.mode));
     assert_string_equal(info.target, "file");
-    assert_works(files_stat(session->files, "link", true, &info, &error));
+    assert_works(files_stat(session->files, "link", true, &info, &session_error));
     assert_true(S_ISREG(info.mode));
     assert_int_equal(info.size, 5);
-    assert_fails_with(ENOENT, files_stat(session->files, "none", false, &info, &error));
+    assert_fails_with(ENOENT, files_stat(session->files, "none", false, &info, &session_error));
 }
 
 static void directories_are_made_moved_and_removed(void **state)
 {
     struct session *session = *state;
 
-    assert_fails_with(ENOENT, files_make(session->files, "a/b/c", 0700, false, &error));
-    assert_works(files_make(session->files, "a/b/c", 0700, true, &error));
-    assert_works(files_make(session->files, "a/b/c", 0711, true, &error));
-    assert_int_equal(look(session->in, "a/b/c").st_mode & 07777, 0711);
-    assert_fails_with(EEXIST, files_make(session->files, "a", 0700, false, &error));
+    assert_fails_with(ENOENT, files_make(session->files, "a/b/c", 0700, false, &session_error));
+    assert_works(files_make(session->files, "a/b/c", 0700, true, &session_error));
+    assert_works(files_make(session->files, "a/b/c", 0711, true, &session_error));
+    assert_int_equal(session_look(session->in, "a/b/c").st_mode & 07777, 0711);
+    assert_fails_with(EEXIST, files_make(session->files, "a", 0700, false, &session_error));
     assert_works(put(session, "a/b/c/file", 0, "x"));
-    assert_works(files_move(session->files, "a/b", "b", true, &error));
-    assert_works(files_make(session->files, "c", 0700, false, &error));
-    assert_fails_with(EEXIST, files_move(session->files, "b", "c", true, &error));
-    assert_fails_with(ENOTEMPTY, files_remove(session->files, "b", false, &error));
-    assert_works(files_remove(session->files, "b", true, &error));
-    assert_false(is_there(session->in, "b"));
-    assert_fails_with(ENOENT, files_remove(session->files, "b", true, &error));
+    assert_works(files_move(session->files, "a/b", "b", true, &session_error));
+    assert_works(files_make(session->files, "c", 0700, false, &session_error));
+    assert_fails_with(EEXIST, files_move(session->files, "b", "c", true, &session_error));
+    assert_fails_with(ENOTEMPTY, files_remove(session->files, "b", false, &session_error));
+    assert_works(files_remove(session->files, "b", true, &session_error));
+    assert_false(session_has(session->in, "b"));
+    assert_fails_with(ENOENT, files_remove(session->files, "b", true, &session_error));
 }
 
 static void mode_and_time_can_be_set(void **state)
@@ -209,9 +180,9 @@ static void mode_and_time_can_be_set(void **state)
     struct stat status;
 
     assert_works(put(session, "file", 0, "x"));
-    assert_works(files_chmod(session->files, "file", 0640, &error));
-    assert_works(files_touch(session->files, "file", (struct timespec){ 1000, 5 }, false, &error));
-    status = look(session->in, "file");
+    assert_works(files_chmod(session->files, "file", 0640, &session_error));
+    assert_works(files_touch(session->files, "file", (struct timespec){ 1000, 5 }, false, &session_error));
+    status = session_look(session->in, "file");
     assert_int_equal(status.st_mode & 07777, 0640);
     assert_int_equal(status.st_mtim.tv_sec, 1000);
     assert_int_equal(status.st_mtim.tv_nsec, 5);
@@ -224,8 +195,8 @@ static void deep_trees_are_removed_and_links_are_not_followed(void **state)
     struct session *session = *state;
     autoclose int at = -1;
 
-    assert_works(files_make(session->files, "deep", 0777, false, &error));
-    assert_works(files_chmod(session->files, "deep", 0777, &error));
+    assert_works(files_make(session->files, "deep", 0777, false, &session_error));
+    assert_works(files_chmod(session->files, "deep", 0777, &session_error));
     at = openat(session->in, "deep", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     umask(0);
     for (int i = 0; i < DEEP; i++) {
@@ -241,9 +212,9 @@ static void deep_trees_are_removed_and_links_are_not_followed(void **state)
     assert_int_equal(mkdirat(session->in, "kept", 0777), 0);
     close(openat(session->in, "kept/file", O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
     assert_int_equal(symlinkat("../kept", session->in, "deep/link"), 0);
-    assert_works(files_remove(session->files, "deep", true, &error));
-    assert_false(is_there(session->in, "deep"));
-    assert_true(is_there(session->in, "kept/file"));
+    assert_works(files_remove(session->files, "deep", true, &session_error));
+    assert_false(session_has(session->in, "deep"));
+    assert_true(session_has(session->in, "kept/file"));
 }
 
 static void what_is_no_file_keeps_nobody_waiting(void **state)
@@ -253,18 +224,19 @@ static void what_is_no_file_keeps_nobody_waiting(void **state)
 
     assert_int_equal(mkfifoat(session->in, "fifo", 0666), 0);
     assert_int_equal(fchmodat(session->in, "fifo", 0666, 0), 0);
-    assert_fails_with(ESPIPE, files_read(session->files, "fifo", 0, 10, take, &text, &error));
+    assert_fails_with(ESPIPE, files_read(session->files, "fifo", 0, 10, take, &text, &session_error));
     assert_fails_with(ENXIO, put(session, "fifo", 0, "x"));
-    assert_fails_with(ESPIPE, files_read(session->files, "/dev/zero", 0, UINT64_MAX, take, &text, &error));
-    assert_fails_with(EISDIR, files_read(session->files, ".", 0, 10, take, &text, &error));
+    assert_fails_with(ESPIPE,
+                      files_read(session->files, "/dev/zero", 0, UINT64_MAX, take, &text, &session_error));
+    assert_fails_with(EISDIR, files_read(session->files, ".", 0, 10, take, &text, &session_error));
     assert_fails_with(EISDIR, put(session, ".", 0, "x"));
     /* A file of 8 EiB is read as far as was asked for. */
     autoclose int fd = openat(session->in, "sparse", O_RDWR | O_CREAT | O_CLOEXEC, 0666);
 
     assert_int_equal(ftruncate(fd, (off_t)1 << 43), 0);
-    assert_works(files_read(session->files, "sparse", (uint64_t)1 << 42, 100, take, &text, &error));
+    assert_works(files_read(session->files, "sparse", (uint64_t)1 << 42, 100, take, &text, &session_error));
     assert_int_equal(text.len, 100);
-    assert_works(files_read(session->files, "/proc/self/status", 0, UINT64_MAX, take, &text, &error));
+    assert_works(files_read(session->files, "/proc/self/status", 0, UINT64_MAX, take, &text, &session_error));
     assert_contains(text.data + 100, "Name:");
 }
 
@@ -273,10 +245,10 @@ static void expect(struct session *session, uint32_t change, const char *path)
     struct files_seen seen = { 0 };
 
     for (int i = 0; i < 20; i++) {
-        int got = files_watch_next(session->files, 5000, &seen, &error);
+        int got = files_watch_next(session->files, 5000, &seen, &session_error);
 
         if (got != 1)
-            fail_msg("%s: %s", path, got ? error.text : "nothing was seen");
+            fail_msg("%s: %s", path, got ? session_error.text : "nothing was seen");
         if (seen.change & change && strcmp(seen.path, path) == 0)
             return;
     }
@@ -299,7 +271,7 @@ static void changes_are_watched(void **state)
 
     assert_int_equal(mkdirat(session->in, "top", 0777), 0);
     assert_int_equal(mkdirat(session->in, "top/sub", 0777), 0);
-    assert_works(files_watch(session->files, "top", true, &error));
+    assert_works(files_watch(session->files, "top", true, &session_error));
     make_file(session->in, "top/sub/file");
     expect(session, CHANGE_MADE, "sub/file");
     expect(session, CHANGE_WRITTEN, "sub/file");
@@ -315,12 +287,12 @@ static void changes_are_watched(void **state)
     expect(session, CHANGE_MADE, "moved/again");
     assert_int_equal(unlinkat(session->in, "top/moved/again", 0), 0);
     expect(session, CHANGE_GONE, "moved/again");
-    assert_int_equal(files_stat(session->files, "top", false, &info, &error), -1); /* it is watching */
-    assert_works(files_unwatch(session->files, &error));
-    assert_works(files_stat(session->files, "top", false, &info, &error));
-    assert_int_equal(files_watch_next(session->files, 0, &seen, &error), -1);
-    assert_fails_with(ENOENT, files_watch(session->files, "none", false, &error));
-    assert_works(files_stat(session->files, "top", false, &info, &error));
+    assert_int_equal(files_stat(session->files, "top", false, &info, &session_error), -1); /* it is watching */
+    assert_works(files_unwatch(session->files, &session_error));
+    assert_works(files_stat(session->files, "top", false, &info, &session_error));
+    assert_int_equal(files_watch_next(session->files, 0, &seen, &session_error), -1);
+    assert_fails_with(ENOENT, files_watch(session->files, "none", false, &session_error));
+    assert_works(files_stat(session->files, "top", false, &info, &session_error));
 }
 
 static void long_paths_are_refused_before_they_are_sent(void **state)
@@ -331,9 +303,9 @@ static void long_paths_are_refused_before_they_are_sent(void **state)
 
     memset(path, 'a', sizeof path - 1);
     path[sizeof path - 1] = '\0';
-    assert_fails_with(ENAMETOOLONG, files_stat(session->files, path, false, &info, &error));
-    assert_int_equal(files_stat(session->files, "", false, &info, &error), -1);
-    assert_works(files_stat(session->files, ".", false, &info, &error));
+    assert_fails_with(ENAMETOOLONG, files_stat(session->files, path, false, &info, &session_error));
+    assert_int_equal(files_stat(session->files, "", false, &info, &session_error), -1);
+    assert_works(files_stat(session->files, ".", false, &info, &session_error));
 }
 
 #define IN_SESSION(test) cmocka_unit_test_setup_teardown(test, session_setup, session_teardown)

@@ -28,14 +28,6 @@
 
 #define autocopy __attribute__((cleanup(files_copy_free)))
 
-static struct error error;
-
-#define assert_works(call)                                                                                     \
-    do {                                                                                                       \
-        if ((call) != 0)                                                                                       \
-            fail_msg("%s: %s", #call, error.text);                                                             \
-    } while (0)
-
 static void make_file(int dir, const char *name, const char *content, mode_t mode)
 {
     int fd = openat(dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -50,20 +42,6 @@ static void make_dir(int dir, const char *name, mode_t mode)
 {
     assert_int_equal(mkdirat(dir, name, 0700), 0);
     assert_int_equal(fchmodat(dir, name, mode, 0), 0);
-}
-
-static struct stat look(int dir, const char *name)
-{
-    struct stat status;
-
-    if (fstatat(dir, name, &status, AT_SYMLINK_NOFOLLOW) < 0)
-        fail_msg("%s: %s", name, strerror(errno));
-    return status;
-}
-
-static bool is_there(int dir, const char *name)
-{
-    return faccessat(dir, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 static void assert_content(int dir, const char *name, const char *content)
@@ -123,14 +101,14 @@ static void assert_alike(int one, int other)
     char target[32];
 
     for (size_t i = 0; i < ARRAY_LEN(kept_names); i++) {
-        struct stat a = look(one, kept_names[i]), b = look(other, kept_names[i]);
+        struct stat a = session_look(one, kept_names[i]), b = session_look(other, kept_names[i]);
 
         assert_int_equal(a.st_mode, b.st_mode);
         assert_int_equal(a.st_mtim.tv_sec, b.st_mtim.tv_sec);
         assert_int_equal(a.st_mtim.tv_nsec, b.st_mtim.tv_nsec);
     }
-    assert_int_equal(look(other, "tree/empty").st_mode & 0777, 0555);
-    assert_int_equal(look(other, "tree/file").st_ino, look(other, "tree/dir/twin").st_ino);
+    assert_int_equal(session_look(other, "tree/empty").st_mode & 0777, 0555);
+    assert_int_equal(session_look(other, "tree/file").st_ino, session_look(other, "tree/dir/twin").st_ino);
     assert_content(other, "tree/file", "content");
     assert_content(other, "tree/dir/twin", "content");
     assert_int_equal(readlinkat(other, "tree/link", target, sizeof target), 13);
@@ -145,7 +123,7 @@ static void what_comes_out_is_what_was_there(void **state)
     autocopy struct files_copy copy = FILES_COPY_NONE;
 
     plant(session->in);
-    assert_works(files_fetch(session->files, "tree", false, session->out, "tree", &copy, &error));
+    assert_works(files_fetch(session->files, "tree", false, session->out, "tree", &copy, &session_error));
     assert_int_equal(copy.notes.len, 0);
     assert_int_equal(copy.files, 9);
     assert_int_equal(copy.bytes, 9);
@@ -158,7 +136,7 @@ static void what_goes_in_is_what_was_there(void **state)
     autocopy struct files_copy copy = FILES_COPY_NONE;
 
     plant(session->out);
-    assert_works(files_store(session->files, session->out, "tree", "tree", false, &copy, &error));
+    assert_works(files_store(session->files, session->out, "tree", "tree", false, &copy, &session_error));
     assert_int_equal(copy.notes.len, 0);
     assert_int_equal(copy.files, 9);
     assert_alike(session->out, session->in);
@@ -171,12 +149,12 @@ static void twice_is_as_once_and_into_adds(void **state)
 
     plant(session->in);
     for (int i = 0; i < 2; i++)
-        assert_works(files_fetch(session->files, "tree", false, session->out, "tree", &copy, &error));
+        assert_works(files_fetch(session->files, "tree", false, session->out, "tree", &copy, &session_error));
     assert_int_equal(copy.notes.len, 0);
     assert_content(session->out, "tree/dir/twin", "content");
     assert_names(session->out, 1);
     for (int i = 0; i < 2; i++)
-        assert_works(files_store(session->files, session->out, "tree", "again", false, &copy, &error));
+        assert_works(files_store(session->files, session->out, "tree", "again", false, &copy, &session_error));
     assert_int_equal(copy.notes.len, 0);
     assert_content(session->in, "again/dir/twin", "content");
     /* The content of a directory, into one that has something. */
@@ -184,12 +162,12 @@ static void twice_is_as_once_and_into_adds(void **state)
     make_file(session->out, "here/own", "own", 0600);
     autoclose int here = openat(session->out, "here", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-    assert_works(files_fetch(session->files, "tree", false, here, NULL, &copy, &error));
+    assert_works(files_fetch(session->files, "tree", false, here, NULL, &copy, &session_error));
     assert_content(here, "own", "own");
     assert_content(here, "file", "content");
-    assert_int_equal(look(session->out, "here").st_mode & 0777, 0711);
-    assert_int_equal(files_fetch(session->files, "tree/file", false, here, NULL, &copy, &error), -1);
-    assert_int_equal(error.sys_errno, ENOTDIR);
+    assert_int_equal(session_look(session->out, "here").st_mode & 0777, 0711);
+    assert_int_equal(files_fetch(session->files, "tree/file", false, here, NULL, &copy, &session_error), -1);
+    assert_int_equal(session_error.sys_errno, ENOTDIR);
 }
 
 static void one_file_can_have_another_name(void **state)
@@ -198,21 +176,21 @@ static void one_file_can_have_another_name(void **state)
     autocopy struct files_copy copy = FILES_COPY_NONE;
 
     plant(session->in);
-    assert_works(files_fetch(session->files, "tree/file", false, session->out, "mine", &copy, &error));
+    assert_works(files_fetch(session->files, "tree/file", false, session->out, "mine", &copy, &session_error));
     assert_content(session->out, "mine", "content");
-    assert_works(files_fetch(session->files, "tree/link", false, session->out, "link", &copy, &error));
-    assert_true(S_ISLNK(look(session->out, "link").st_mode));
+    assert_works(files_fetch(session->files, "tree/link", false, session->out, "link", &copy, &session_error));
+    assert_true(S_ISLNK(session_look(session->out, "link").st_mode));
     assert_int_equal(symlinkat("tree/file", session->in, "good"), 0);
-    assert_works(files_fetch(session->files, "good", true, session->out, "followed", &copy, &error));
+    assert_works(files_fetch(session->files, "good", true, session->out, "followed", &copy, &session_error));
     assert_content(session->out, "followed", "content");
-    assert_int_equal(files_fetch(session->files, "none", false, session->out, "x", &copy, &error), -1);
-    assert_int_equal(error.sys_errno, ENOENT);
-    assert_works(files_store(session->files, session->out, "mine", "theirs", false, &copy, &error));
+    assert_int_equal(files_fetch(session->files, "none", false, session->out, "x", &copy, &session_error), -1);
+    assert_int_equal(session_error.sys_errno, ENOENT);
+    assert_works(files_store(session->files, session->out, "mine", "theirs", false, &copy, &session_error));
     assert_content(session->in, "theirs", "content");
-    assert_int_equal(files_store(session->files, session->out, "mine", "none/theirs", false, &copy, &error),
-                     -1);
-    assert_int_equal(error.sys_errno, ENOENT);
-    assert_works(files_store(session->files, session->out, "mine", "again", false, &copy, &error));
+    assert_int_equal(
+        files_store(session->files, session->out, "mine", "none/theirs", false, &copy, &session_error), -1);
+    assert_int_equal(session_error.sys_errno, ENOENT);
+    assert_works(files_store(session->files, session->out, "mine", "again", false, &copy, &session_error));
 }
 
 /* What is there of another kind stays, and nothing is written through it. */
@@ -229,15 +207,15 @@ static void nothing_is_written_through_a_link_or_in_the_place_of_another_kind(vo
     assert_int_equal(symlinkat("../outside", session->out, "tree/dir"), 0);
     make_dir(session->out, "tree/link", 0755);
     assert_int_equal(mkfifoat(session->out, "tree/new\nline", 0600), 0);
-    assert_works(files_fetch(session->files, "tree", false, session->out, "tree", &copy, &error));
+    assert_works(files_fetch(session->files, "tree", false, session->out, "tree", &copy, &session_error));
     assert_content(session->out, "outside/victim", "safe");
     autoclose int outside = openat(session->out, "outside", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     assert_names(outside, 1);
-    assert_true(S_ISLNK(look(session->out, "tree/file").st_mode));
-    assert_true(S_ISLNK(look(session->out, "tree/dir").st_mode));
-    assert_true(S_ISDIR(look(session->out, "tree/link").st_mode));
-    assert_true(S_ISFIFO(look(session->out, "tree/new\nline").st_mode));
+    assert_true(S_ISLNK(session_look(session->out, "tree/file").st_mode));
+    assert_true(S_ISLNK(session_look(session->out, "tree/dir").st_mode));
+    assert_true(S_ISDIR(session_look(session->out, "tree/link").st_mode));
+    assert_true(S_ISFIFO(session_look(session->out, "tree/new\nline").st_mode));
     assert_content(session->out, "tree/\xff", "f");
     assert_note(&copy, "tree/file: something of another kind");
     assert_note(&copy, "tree/dir: something of another kind");
@@ -260,18 +238,19 @@ static void devices_pipes_and_special_bits_do_not_come(void **state)
     make_file(session->in, "tree/closed", "c", 0);
     if (geteuid() == 0)
         assert_int_equal(mknodat(session->in, "tree/null", S_IFCHR | 0666, 0x103), 0);
-    assert_works(files_fetch(session->files, "tree", false, session->out, "tree", &copy, &error));
-    assert_false(is_there(session->out, "tree/fifo"));
-    assert_false(is_there(session->out, "tree/sock"));
-    assert_false(is_there(session->out, "tree/null"));
-    assert_int_equal(look(session->out, "tree/suid").st_mode & 07777, 0755);
+    assert_works(files_fetch(session->files, "tree", false, session->out, "tree", &copy, &session_error));
+    assert_false(session_has(session->out, "tree/fifo"));
+    assert_false(session_has(session->out, "tree/sock"));
+    assert_false(session_has(session->out, "tree/null"));
+    assert_int_equal(session_look(session->out, "tree/suid").st_mode & 07777, 0755);
     assert_note(&copy, "tree/fifo: is neither");
     assert_note(&copy, "tree/suid: came without");
     assert_note(&copy, "tree/closed: Permission denied");
-    assert_works(files_fetch(session->files, "/proc/self/fd", false, session->out, "made-up", &copy, &error));
-    assert_false(is_there(session->out, "made-up"));
-    assert_works(files_fetch(session->files, "tree/fifo", false, session->out, "fifo", &copy, &error));
-    assert_false(is_there(session->out, "fifo"));
+    assert_works(
+        files_fetch(session->files, "/proc/self/fd", false, session->out, "made-up", &copy, &session_error));
+    assert_false(session_has(session->out, "made-up"));
+    assert_works(files_fetch(session->files, "tree/fifo", false, session->out, "fifo", &copy, &session_error));
+    assert_false(session_has(session->out, "fifo"));
 }
 
 /* Holes stay holes, whatever size they say; what grows has an end. */
@@ -284,9 +263,9 @@ static void a_sparse_file_takes_no_time_and_no_room(void **state)
 
     assert_int_equal(ftruncate(fd, size), 0);
     assert_int_equal(pwrite(fd, "middle", 6, size / 2), 6);
-    assert_works(files_fetch(session->files, "sparse", false, session->out, "sparse", &copy, &error));
-    assert_int_equal(look(session->out, "sparse").st_size, size);
-    assert_true(look(session->out, "sparse").st_blocks < 1000);
+    assert_works(files_fetch(session->files, "sparse", false, session->out, "sparse", &copy, &session_error));
+    assert_int_equal(session_look(session->out, "sparse").st_size, size);
+    assert_true(session_look(session->out, "sparse").st_blocks < 1000);
     assert_true(copy.bytes < 1 << 20);
     autoclose int came = openat(session->out, "sparse", O_RDONLY | O_CLOEXEC), null = -1;
     char middle[6];
@@ -295,8 +274,8 @@ static void a_sparse_file_takes_no_time_and_no_room(void **state)
     assert_memory_equal(middle, "middle", 6);
     /* A tar has no holes, so there it is refused. */
     null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    assert_int_equal(files_fetch_tar(session->files, "sparse", false, false, null, &copy, &error), -1);
-    assert_contains(error.text, "holes");
+    assert_int_equal(files_fetch_tar(session->files, "sparse", false, false, null, &copy, &session_error), -1);
+    assert_contains(session_error.text, "holes");
 }
 
 static pid_t grow(int dir, const char *name)
@@ -324,7 +303,7 @@ static void a_file_that_grows_has_an_end(void **state)
     pid_t pid = grow(session->in, "log");
 
     for (int i = 0; i < 20; i++)
-        assert_works(files_fetch(session->files, "log", false, session->out, "log", &copy, &error));
+        assert_works(files_fetch(session->files, "log", false, session->out, "log", &copy, &session_error));
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
     assert_int_equal(copy.told, 0);
@@ -373,7 +352,7 @@ static void swapped_directories_lead_nowhere(void **state)
     for (int i = 0; i < ROUNDS || *count < 1000; i++) {
         autocopy struct files_copy copy = FILES_COPY_NONE;
 
-        assert_works(files_fetch(session->files, "tree", false, session->out, "tree", &copy, &error));
+        assert_works(files_fetch(session->files, "tree", false, session->out, "tree", &copy, &session_error));
     }
     kill(one, SIGKILL);
     kill(two, SIGKILL);
@@ -401,7 +380,7 @@ static void a_careless_writer_is_led_out(void **state)
 
         if (fd >= 0)
             close(fd);
-        led = is_there(session->scratch->dir, "outside/made");
+        led = session_has(session->scratch->dir, "outside/made");
     }
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
@@ -425,16 +404,16 @@ static void swapped_sources_send_nothing_else(void **state)
     for (int i = 0; i < ROUNDS || *count < 1000; i++) {
         autocopy struct files_copy copy = FILES_COPY_NONE;
 
-        assert_works(files_store(session->files, session->out, "tree", "tree", false, &copy, &error));
+        assert_works(files_store(session->files, session->out, "tree", "tree", false, &copy, &session_error));
         for (int j = 0; j < 2; j++) {
             const char *dir = j ? "tree/dir" : "tree/other";
             autofree char *file = text_format("%s/file", dir);
 
-            if (is_there(session->in, dir) && S_ISDIR(look(session->in, dir).st_mode) &&
-                is_there(session->in, file))
+            if (session_has(session->in, dir) && S_ISDIR(session_look(session->in, dir).st_mode) &&
+                session_has(session->in, file))
                 assert_content(session->in, file, "plain");
         }
-        assert_works(files_remove(session->files, "tree", true, &error));
+        assert_works(files_remove(session->files, "tree", true, &session_error));
     }
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
@@ -469,12 +448,13 @@ static void a_tar_that_comes_out_is_read_by_tar(void **state)
                                  NULL };
 
     plant(session->in);
-    assert_works(files_fetch_tar(session->files, "tree", false, false, fd, &copy, &error));
+    assert_works(files_fetch_tar(session->files, "tree", false, false, fd, &copy, &session_error));
     assert_int_equal(run(argv), 0);
     assert_content(session->out, "tree/file", "content");
-    assert_int_equal(look(session->out, "tree/file").st_ino, look(session->out, "tree/dir/twin").st_ino);
-    assert_int_equal(look(session->out, "tree/file").st_mtim.tv_sec, 1000);
-    assert_true(S_ISLNK(look(session->out, "tree/link").st_mode));
+    assert_int_equal(session_look(session->out, "tree/file").st_ino,
+                     session_look(session->out, "tree/dir/twin").st_ino);
+    assert_int_equal(session_look(session->out, "tree/file").st_mtim.tv_sec, 1000);
+    assert_true(S_ISLNK(session_look(session->out, "tree/link").st_mode));
     assert_int_equal(fchmodat(session->out, "tree/empty", 0755, 0), 0);
     assert_int_equal(fchmodat(session->in, "tree/empty", 0755, 0), 0);
 }
@@ -497,14 +477,15 @@ static void tars_of_all_forms_go_in(void **state)
         assert_int_equal(run(argv), 0);
         autoclose int fd = openat(session->scratch->dir, "tar", O_RDONLY | O_CLOEXEC);
 
-        assert_works(files_store_tar(session->files, fd, ".", &copy, &error));
+        assert_works(files_store_tar(session->files, fd, ".", &copy, &session_error));
         assert_int_equal(copy.told, 0);
         assert_content(session->in, "tree/file", "content");
-        assert_int_equal(look(session->in, "tree/file").st_ino, look(session->in, "tree/dir/twin").st_ino);
-        assert_int_equal(look(session->in, "tree").st_mtim.tv_sec, 1006);
-        assert_int_equal(look(session->in, "tree/dir").st_mtim.tv_sec, 1002);
-        assert_int_equal(look(session->in, "tree/empty").st_mode & 0777, 0555);
-        assert_works(files_remove(session->files, "tree", true, &error));
+        assert_int_equal(session_look(session->in, "tree/file").st_ino,
+                         session_look(session->in, "tree/dir/twin").st_ino);
+        assert_int_equal(session_look(session->in, "tree").st_mtim.tv_sec, 1006);
+        assert_int_equal(session_look(session->in, "tree/dir").st_mtim.tv_sec, 1002);
+        assert_int_equal(session_look(session->in, "tree/empty").st_mode & 0777, 0555);
+        assert_works(files_remove(session->files, "tree", true, &session_error));
     }
     assert_int_equal(fchmodat(session->out, "tree/empty", 0755, 0), 0);
 }
@@ -534,10 +515,10 @@ static void long_names_and_big_numbers_of_a_tar_are_read(void **state)
         assert_int_equal(run(argv), 0);
         autoclose int fd = openat(session->scratch->dir, "tar", O_RDONLY | O_CLOEXEC);
 
-        assert_works(files_store_tar(session->files, fd, ".", &copy, &error));
+        assert_works(files_store_tar(session->files, fd, ".", &copy, &session_error));
         assert_content(session->in, path, "deep");
         assert_int_equal(readlinkat(session->in, "long/link", target, sizeof target), strlen(path));
-        assert_works(files_remove(session->files, "long", true, &error));
+        assert_works(files_remove(session->files, "long", true, &session_error));
     }
 }
 
@@ -561,10 +542,10 @@ static void a_tar_leads_nowhere_else(void **state)
     assert_int_equal(run(argv), 0);
     autoclose int fd = openat(session->scratch->dir, "tar", O_RDONLY | O_CLOEXEC);
 
-    assert_works(files_store_tar(session->files, fd, "sub", &copy, &error));
+    assert_works(files_store_tar(session->files, fd, "sub", &copy, &session_error));
     assert_content(session->in, "sub/good", "good");
-    assert_false(is_there(session->in, "absolute"));
-    assert_false(is_there(session->in, "up"));
+    assert_false(session_has(session->in, "absolute"));
+    assert_false(session_has(session->in, "up"));
     assert_int_equal(copy.told, 2);
     assert_note(&copy, "would lead elsewhere");
 }
@@ -578,8 +559,8 @@ static void what_is_no_tar_is_said_and_leaves_nothing_of_ours(void **state)
     make_file(session->scratch->dir, "tar", "this is no archive", 0600);
     autoclose int fd = openat(session->scratch->dir, "tar", O_RDONLY | O_CLOEXEC);
 
-    assert_int_equal(files_store_tar(session->files, fd, ".", &copy, &error), -1);
-    assert_contains(error.text, "no tar archive");
+    assert_int_equal(files_store_tar(session->files, fd, ".", &copy, &session_error), -1);
+    assert_contains(session_error.text, "no tar archive");
     /* Cut off in the middle of a file. */
     autoclose int big = openat(session->out, "big", O_RDWR | O_CREAT | O_CLOEXEC, 0644), cut = -1;
     const char *const argv[] = { "tar",
@@ -594,8 +575,8 @@ static void what_is_no_tar_is_said_and_leaves_nothing_of_ours(void **state)
     assert_int_equal(run(argv), 0);
     assert_int_equal(truncate(argv[4], 50000), 0);
     cut = openat(session->scratch->dir, "tar", O_RDONLY | O_CLOEXEC);
-    assert_int_equal(files_store_tar(session->files, cut, ".", &again, &error), -1);
-    assert_contains(error.text, "not whole");
+    assert_int_equal(files_store_tar(session->files, cut, ".", &again, &session_error), -1);
+    assert_contains(session_error.text, "not whole");
     assert_names(session->in, 0);
 }
 
@@ -615,8 +596,8 @@ static void what_is_interrupted_leaves_no_name_of_ours(void **state)
     autoclose int fd = openat(session->in, "big", O_RDWR | O_CREAT | O_CLOEXEC, 0666);
 
     assert_int_equal(posix_fallocate(fd, 0, 64 << 20), 0);
-    assert_int_equal(files_fetch(session->files, "big", false, session->out, "big", &copy, &error), -1);
-    assert_int_equal(error.sys_errno, EINTR);
+    assert_int_equal(files_fetch(session->files, "big", false, session->out, "big", &copy, &session_error), -1);
+    assert_int_equal(session_error.sys_errno, EINTR);
     assert_names(session->out, 0);
 }
 
@@ -629,12 +610,12 @@ static void a_host_that_goes_away_leaves_no_name_inside(void **state)
     int status;
 
     assert_int_equal(posix_fallocate(fd, 0, 64 << 20), 0);
-    assert_int_equal(files_store(session->files, session->out, "big", "big", false, &copy, &error), -1);
+    assert_int_equal(files_store(session->files, session->out, "big", "big", false, &copy, &session_error), -1);
     files_close(session->files);
     waitpid(session->pid, &status, 0);
     assert_names(session->in, 0);
     null = open("/dev/null", O_RDWR | O_CLOEXEC); /* for the tear-down */
-    session->files = files_open(dup(null), dup(null), &error);
+    session->files = files_open(dup(null), dup(null), &session_error);
     session->pid = fork();
     if (session->pid == 0)
         _exit(0);
@@ -665,7 +646,7 @@ static void a_gigabyte_takes_no_memory(void **state)
 
     assert_int_equal(posix_fallocate(fd, 0, (off_t)COUNT * MIB), 0);
     null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    assert_works(files_fetch_tar(session->files, "big", false, false, null, &copy, &error));
+    assert_works(files_fetch_tar(session->files, "big", false, false, null, &copy, &session_error));
     assert_int_equal(copy.bytes, (uint64_t)COUNT * MIB);
     print_message("# peak: %ld KiB inside, %ld KiB more outside\n", peak_of(session->pid),
                   peak_of(getpid()) - before);
@@ -698,13 +679,13 @@ static void many_small_files_come(void **state)
         close(fd);
     }
     before = peak_of(getpid());
-    assert_works(files_store(session->files, session->out, "many", "many", false, &copy, &error));
+    assert_works(files_store(session->files, session->out, "many", "many", false, &copy, &session_error));
     assert_int_equal(copy.files, count + count / A_DIRECTORY + 1);
     assert_int_equal(copy.bytes, (uint64_t)count * 9);
     print_message("# peak: %ld KiB inside, %ld KiB more outside\n", peak_of(session->pid),
                   peak_of(getpid()) - before);
     assert_true(peak_of(session->pid) < 2048);
-    assert_works(files_remove(session->files, "many", true, &error));
+    assert_works(files_remove(session->files, "many", true, &session_error));
 }
 
 static void trees_that_are_too_deep_are_told(void **state)
@@ -720,10 +701,10 @@ static void trees_that_are_too_deep_are_told(void **state)
         close(at);
         at = next;
     }
-    assert_works(files_store(session->files, session->out, "d", "d", false, &copy, &error));
+    assert_works(files_store(session->files, session->out, "d", "d", false, &copy, &session_error));
     assert_int_equal(copy.files, FILES_DEPTH_MAX);
     assert_note(&copy, "nested too deep");
-    assert_works(files_remove(session->files, "d", true, &error));
+    assert_works(files_remove(session->files, "d", true, &session_error));
 }
 
 #define IN_SESSION(test) cmocka_unit_test_setup_teardown(test, session_setup, session_teardown)
