@@ -103,6 +103,34 @@ class Drive:
         self.process.wait()
 
 
+class Processor:
+    """The time of all processors that this process and whatever it starts has taken, keepers in the background too; where root
+    has the accounting groups of cgroup v1.  Beside other work it says more than a clock."""
+
+    GROUPS = pathlib.Path("/sys/fs/cgroup/cpuacct")
+
+    def __init__(self):
+        self.group = self.GROUPS / f"cove-bench-{os.getpid()}"
+        try:
+            self.group.mkdir()
+            (self.group / "cgroup.procs").write_text("0")
+        except OSError:
+            self.group = None
+
+    def seconds(self):
+        return int((self.group / "cpuacct.usage").read_text()) / 1e9 if self.group else None
+
+    def close(self):
+        """Guards may still be at work in it."""
+        for _ in range(100 if self.group else 0):
+            (self.GROUPS / "cgroup.procs").write_text("0")
+            try:
+                self.group.rmdir()
+                break
+            except OSError:
+                time.sleep(0.1)
+
+
 def timed(call):
     began = time.perf_counter()
     result = call()

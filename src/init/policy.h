@@ -52,13 +52,16 @@ enum mark {
 
 enum who { WHO_EVERYONE, WHO_PAYLOAD, WHO_RELAXED, WHO_INIT, WHO_FAKEROOT };
 
+/* Texts are in the rows, not pointed to: a pointer is a page that each process has for itself. */
+enum { WORD_MAX = 32, WHY_MAX = 112, CONDITION_MAX = 160 };
+
 struct call {
-    const char *name;
+    char name[WORD_MAX];
     short number[ARCH_COUNT]; /* -1: the architecture has none */
     enum rule rule;
     enum mark mark;
-    const char *why;
-    const char *rule_name;
+    char why[WHY_MAX];
+    char rule_name[WORD_MAX];
 };
 
 enum test_op { TEST_NONE, TEST_BITS, TEST_AT_MOST };
@@ -76,9 +79,9 @@ struct clause {
     enum rule rule;
     enum who who;
     enum rule verdict;
-    const char *why;
+    char why[WHY_MAX];
     struct test tests[TESTS_MAX];
-    const char *verdict_name, *condition; /* as written in the table */
+    char verdict_name[WORD_MAX], condition[CONDITION_MAX]; /* as written in the table */
 };
 
 extern const struct call calls[];

@@ -479,11 +479,11 @@ int checkpoints_patience(const struct checkpoints *checkpoints)
     return checkpoints->layers < 0 ? -1 : later_patience(&checkpoints->later);
 }
 
-void checkpoints_settle(struct checkpoints *checkpoints)
+void checkpoints_settle(struct checkpoints *checkpoints, bool read)
 {
     enum { PATIENCE_MS = 2000 };
 
-    counting_settle(&checkpoints->counting, PATIENCE_MS);
+    counting_settle(&checkpoints->counting, read ? PATIENCE_MS : 0);
 }
 
 void checkpoints_end(struct checkpoints *checkpoints)

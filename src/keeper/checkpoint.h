@@ -67,8 +67,8 @@ int checkpoints_make(struct checkpoints *checkpoints, char layer[ID_LENGTH + 1],
  * 1: everything is as it was, `err` says why. */
 int checkpoints_turn(struct checkpoints *checkpoints, const char *layer, uint64_t step, struct error *err);
 
-/* Before the trace is closed: waits a moment for what is being counted. */
-void checkpoints_settle(struct checkpoints *checkpoints);
+/* Before the trace is closed: waits a moment for what is being counted; not if nobody will read it. */
+void checkpoints_settle(struct checkpoints *checkpoints, bool read);
 
 /* The same for who stays alive: then files go back where they are, which `in_place` tells; else it is a turn.
  * (stepback.c) */

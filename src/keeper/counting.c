@@ -30,8 +30,9 @@ enum {
     WAITING_MAX = 1024,       /* steps; more are not counted */
     LINE_MAX_BYTES = 1 << 20, /* that the process may send at once */
     CPU_S = 20,
-    WALL_S = 60,      /* for all that it was given */
-    PAUSE_US = 20000, /* so that steps that follow at once are counted together, and find us at rest */
+    WALL_S = 60,        /* for all that it was given */
+    PAUSE_US = 100000,  /* so that steps that follow at once are counted together, and find us at rest */
+    LATEST_US = 500000, /* when they go on following */
     HASHED_BYTES_MAX = 64 << 20, /* of one step */
 };
 
@@ -227,7 +228,6 @@ static _Noreturn void be_counter(const struct counting *counting, int out, pid_t
     prctl(PR_SET_NAME, "cove-count");
     apart_close_others(&out, 1);
     bound();
-    usleep(PAUSE_US);
     _exit(count_apart(counting->stay->plan, count_all, &work, &ignored) < 0 ? 1 : 0);
 }
 
@@ -322,8 +322,6 @@ static void take_lines(struct counting *counting)
     }
 }
 
-static void start(struct counting *counting);
-
 static void finish_child(struct counting *counting)
 {
     loop_remove(counting->jobs->loop, &counting->source);
@@ -360,8 +358,6 @@ static void ready(void *owner, short revents)
     (void)revents;
     while (counting->child && hear(counting))
         continue;
-    if (!counting->child)
-        start(counting);
 }
 
 static void start(struct counting *counting)
@@ -406,8 +402,32 @@ void counting_add(struct counting *counting, uint32_t number, const char *layer,
         write_unknown(counting, &step);
         return;
     }
+    counting->last = clock_us();
+    if (!counting->waiting.len)
+        counting->first = counting->last;
     *array_add(&counting->waiting) = step;
-    start(counting);
+}
+
+static uint64_t due(const struct counting *counting)
+{
+    uint64_t rest = counting->last + PAUSE_US, latest = counting->first + LATEST_US;
+
+    return rest < latest ? rest : latest;
+}
+
+void counting_tend(struct counting *counting)
+{
+    if (!counting->child && counting->waiting.len && clock_us() >= due(counting))
+        start(counting);
+}
+
+int counting_patience(const struct counting *counting)
+{
+    uint64_t now = clock_us();
+
+    if (counting->child || !counting->waiting.len)
+        return -1;
+    return now >= due(counting) ? 0 : (int)((due(counting) - now) / 1000) + 1;
 }
 
 void counting_recover(struct counting *counting)
@@ -437,7 +457,12 @@ void counting_settle(struct counting *counting, unsigned patience_ms)
 {
     uint64_t until = clock_us() + (uint64_t)patience_ms * 1000;
 
-    while (counting->child && clock_us() < until) {
+    while (clock_us() < until) {
+        if (!counting->child)
+            start(counting);
+        if (!counting->child)
+            break;
+
         struct pollfd one = { .fd = counting->source.fd, .events = POLLIN };
 
         if (poll(&one, 1, (int)((until - clock_us()) / 1000) + 1) > 0)

@@ -30,7 +30,8 @@ struct counting {
     const struct stay *stay;
     struct jobs *jobs;
     struct counting_steps waiting, under_way;
-    pid_t child; /* 0: none */
+    uint64_t first, last; /* in microseconds: when the first and the last of those that wait came */
+    pid_t child;          /* 0: none */
     struct loop_source source;
     struct text heard; /* from it: a line that is not whole yet */
 };
@@ -39,6 +40,10 @@ struct counting {
 
 /* Its line in the trace comes in any case, if need be without numbers. */
 void counting_add(struct counting *counting, uint32_t number, const char *layer, const char *before);
+
+/* Starts the process when it is time to; how long until then, in milliseconds: -1: that is open. */
+void counting_tend(struct counting *counting);
+int counting_patience(const struct counting *counting);
 
 /* After a start: what an earlier keeper has frozen and not counted. */
 void counting_recover(struct counting *counting);

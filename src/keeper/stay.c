@@ -372,6 +372,7 @@ static int patience(const struct keeper *keeper, int jobs)
         next = earlier(next, meter_patience(&keeper->meter));
     if (may_make_checkpoints(keeper))
         next = earlier(next, checkpoints_patience(&keeper->checkpoints));
+    next = earlier(next, counting_patience(&keeper->checkpoints.counting));
     if (keeper->dead_by)
         next = earlier(next, until(keeper->dead_by, now));
     if (keeper->door_at)
@@ -404,6 +405,7 @@ static int watch(struct keeper *keeper, struct error *err)
 
         next = earlier(next, services_tend(keeper));
         make_checkpoints(keeper);
+        counting_tend(&keeper->checkpoints.counting);
         next = earlier(next, marks_tend(keeper));
         if (loop_turn(&keeper->loop, patience(keeper, next), err) < 0)
             return -1;
@@ -444,7 +446,7 @@ static void finish(struct keeper *keeper)
         tell_ready(keeper, &why);
     jobs_end(&keeper->jobs, result->reason == RESULT_EXITED ? RESULT_INTERRUPTED : result->reason, &why);
     jobs_free(&keeper->jobs);
-    checkpoints_settle(&keeper->checkpoints);
+    checkpoints_settle(&keeper->checkpoints, !keeper->remove && !keeper->discard);
     if (was_ready)
         jobs_record_end(&keeper->jobs, stay->record, result);
     trace_close(&keeper->trace);

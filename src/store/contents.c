@@ -60,7 +60,7 @@ static int copy_data(struct contents *contents, int from, int to, off_t *at, off
 
     while (*at < end) {
         size_t len = end - *at < CHUNK ? (size_t)(end - *at) : CHUNK;
-        off_t in = *at, out = *at;
+        off_t in = *at, out = in;
         ssize_t done =
             plain ? copy_plainly(contents, from, to, *at, len) : copy_file_range(from, &in, to, &out, len, 0);
 
