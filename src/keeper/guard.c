@@ -125,6 +125,8 @@ static _Noreturn void guard_main(const struct box *box, const struct plan *plan,
     apart("cove-guard", fds, count);
 
     wait_for_death(pidfd, freezer, verdict);
+    if (users < 0)
+        store_make_spare(dir.parent, furnish, plan); /* first: the next start may be under way */
     (void)cgroup_remove(cgroup, GROUP_PATIENCE_MS);
     freezer_remove(freezer, GROUP_PATIENCE_MS);
     cgroup_sweep(cgroup);
@@ -134,8 +136,6 @@ static _Noreturn void guard_main(const struct box *box, const struct plan *plan,
     struct sweeping sweeping = { 0 };
 
     sweep(&dir, &sweeping);
-    if (kept && users < 0)
-        store_make_spare(dir.parent, furnish, plan);
     if (users >= 0) {
         trust_stock(dir.parent); /* there it could not */
         (void)setns(users, CLONE_NEWUSER);
@@ -151,9 +151,7 @@ static _Noreturn void guard_main(const struct box *box, const struct plan *plan,
 
     int parent = fcntl(dir.parent, F_DUPFD_CLOEXEC, 0);
 
-    /* What fails is left to the next start's sweep. */
-    if (store_remove(&dir, &ignored) == 0 && users < 0)
-        store_make_spare(parent, furnish, plan);
+    (void)store_remove(&dir, &ignored); /* what fails is left to the next start's sweep */
     release_layers(parent, dir.id);
     sweep_layers(parent, &sweeping);
     if (users < 0)
