@@ -205,7 +205,7 @@ class Web(socketserver.BaseRequestHandler):
             def log_message(self, *_):
                 pass
             def handle_any(self):
-                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                body = bytearray(self.rfile.read(int(self.headers.get("Content-Length", 0))))
                 if self.headers.get("Transfer-Encoding"):
                     while True:
                         size = int(self.rfile.readline(), 16)
