@@ -768,4 +768,32 @@ def a_server_is_believed_only_with_a_certificate_for_the_name_that_was_dialled(p
         control_fires(paths(land.run("curl", "-sSk", "--connect-to", "::11.1.1.2:443", "https://self.example.org/self")) == ["/self"], "the server is there, for who does not verify")
 
 
+AGAIN = """
+import socket
+for method, path in (("GET", "/away"), ("HEAD", "/away"), ("OPTIONS", "/away"), ("DELETE", "/away"), ("POST", "/away"), ("GET", "/hinted")):
+    with socket.create_connection(("web.example.org", 80), 3) as s:
+        s.sendall(b"GET /first HTTP/1.1\\r\\nHost: web.example.org\\r\\n\\r\\n")
+        heard = b""
+        while not heard.endswith(b"hello from web.example.org\\n"):
+            heard += s.recv(9999)
+        s.sendall(f"{method} {path} HTTP/1.1\\r\\nHost: web.example.org\\r\\nConnection: close\\r\\n\\r\\n".encode())
+        heard = b""
+        while more := s.recv(9999):
+            heard += more
+        print(method, path, [answer[:3].decode() for answer in heard.split(b"HTTP/1.1 ")[1:]][-1])
+"""
+
+
+@test(id="GW-03")
+def only_what_may_be_repeated_is_said_again_to_a_server_that_went_away(place):
+    """A server that closes a kept connection may have done what it was asked: a request that changes something is told as lost."""
+    with Land(place, {"web.example.org": ["11.1.1.1"]}) as land:
+        land.serve("http", "11.1.1.1", 80)
+        done = land.box("python3", "-c", AGAIN, options=("--allow", "web.example.org"))
+        equal(done.text.splitlines(), ["GET /away 200", "HEAD /away 200", "OPTIONS /away 200", "DELETE /away 502", "POST /away 502", "GET /hinted 502"], done)
+        seen = [(visit[2], visit[4]) for visit in done.visits if visit[0] == "request"]
+        equal([seen.count((method, "/away")) for method in ("GET", "HEAD", "OPTIONS", "DELETE", "POST")], [2, 2, 2, 1, 1], "how often each arrived")
+        equal(seen.count(("GET", "/hinted")), 1, "how often one that was partly answered arrived")
+
+
 main()

@@ -172,8 +172,17 @@ def say(answer):
     return raw
 
 
+def go_away(before):
+    """Answers the first request of a connection; for a later one it only says this, and closes."""
+    def answer_once(handler):
+        handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nonce" if handler.times == 1 else before)
+        handler.close_connection = handler.times > 1
+    return answer_once
+
+
 OK = b"HTTP/1.1 200 OK\r\n"
 SPECIAL = {
+    "/away": go_away(b""), "/hinted": go_away(b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"),
     "/ws": switch_protocol, "/events": send_events,
     "/close": say(b"HTTP/1.0 200 OK\r\nServer: old\r\n\r\nuntil the end\n"),
     "/chunks": say(b"HTTP/1.1 200 stay\r\nTransfer-Encoding: chunked\r\nTrailer: X\r\n\r\n3;a=b\r\none\r\n4\r\n two\r\n0\r\nX: y\r\n\r\n"),
@@ -202,9 +211,11 @@ class Web(socketserver.BaseRequestHandler):
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            times = 0
             def log_message(self, *_):
                 pass
             def handle_any(self):
+                self.times += 1
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 if self.headers.get("Transfer-Encoding"):
                     while True:
@@ -233,7 +244,7 @@ class Web(socketserver.BaseRequestHandler):
                 self.end_headers()
                 if self.command != "HEAD":
                     self.wfile.write(answer)
-            do_GET = do_POST = do_PUT = do_HEAD = do_DELETE = handle_any
+            do_GET = do_POST = do_PUT = do_HEAD = do_DELETE = do_OPTIONS = handle_any
         try:
             Handler(self.request, self.client_address, self.server)
         except OSError:
