@@ -87,7 +87,8 @@ static void judge(struct connection *connection, const struct head *head, const 
                                       .host_len = strlen(host),
                                       .port = port,
                                       .method = head->tunnel ? NULL : purpose->method,
-                                      .path = head->tunnel ? NULL : text_string(&path) },
+                                      .path = head->tunnel ? NULL : text_string(&path),
+                                      .overridden = head->overridden },
                   &purpose->verdict);
     if (gate_leaves_out("rules"))
         purpose->verdict.allowed = true;

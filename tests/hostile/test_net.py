@@ -575,7 +575,7 @@ FRAMES = [G + H + more + "\r\n" for more in ("A: b\n", "A: b\rC: d\r\n", "A: b\0
                                             "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n", "Content-Length: 5\r\nContent-Length: 6\r\n",
                                             "Content-Length: 5\r\nContent-Length: 5\r\n", "Content-Length: 5, 5\r\n", "Content-Length: +5\r\n", "Content-Length: 05\r\n", "Content-Length: 0x5\r\n", "Content-Length: 5 5\r\n",
                                             "Content-Length: -0\r\n", "Content-Length: 18446744073709551616\r\n", "Transfer-Encoding: chunked, identity\r\n", "Transfer-Encoding: xchunked\r\n", "Transfer-Encoding : chunked\r\n",
-                                            "Transfer-Encoding: identity\r\n", "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", "\nTransfer-Encoding: chunked\r\n", "Transfer-Encoding:\r\n chunked\r\n",
+                                            "Transfer-Encoding: identity\r\n", "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", "\nTransfer-Encoding: chunked\r\n", "Transfer-Encoding:\r\n chunked\r\n", "Transfer_Encoding: chunked\r\n", "content_length: 5\r\n",
                                             "X: " + "y" * 20000 + "\r\n", "X: y\r\n" * 200)]
 FRAMES += [first + H + "\r\n" for first in ("GET /%s\r\n", "GET  /%s HTTP/1.1\r\n", "GET /%s HTTP/1.1 \r\n", "GET /%s HTTP/2.0\r\n", "GET /%s HTTP/1.10\r\n", "get\0 /%s HTTP/1.1\r\n", "GET /%s HTTP/1.1\n", "\r\nGET /%s HTTP/1.1\r\n",
                                            "GET /%s\r HTTP/1.1\r\n", "GET\t/%s HTTP/1.1\r\n", "GET http://other.example.org/%s HTTP/1.1\r\n", "GET http://web.example.org@other.example.org/%s HTTP/1.1\r\n", "GET //x/%s#@y HTTP/1.1\r\n")]
@@ -794,6 +794,24 @@ def only_what_may_be_repeated_is_said_again_to_a_server_that_went_away(place):
         seen = [(visit[2], visit[4]) for visit in done.visits if visit[0] == "request"]
         equal([seen.count((method, "/away")) for method in ("GET", "HEAD", "OPTIONS", "DELETE", "POST")], [2, 2, 2, 1, 1], "how often each arrived")
         equal(seen.count(("GET", "/hinted")), 1, "how often one that was partly answered arrived")
+
+
+OVERRIDES = ["X-HTTP-Method-Override: DELETE", "X-HTTP-Method: DELETE", "X-Method-Override: DELETE", "x-http-method-override:DELETE", "X_HTTP_Method_Override: DELETE",
+             "X-Original-URL: /v2/2", "X-Rewrite-URL: /v2/2", "X-Original-Uri: /v2/2"]
+
+
+@test(id="GW-12")
+def a_field_that_names_another_method_or_path_is_refused_where_rules_name_them(place):
+    rows = [f"GET /v1/{i} HTTP/1.1\r\nHost: web.example.org\r\n{field}\r\n\r\n" for i, field in enumerate(OVERRIDES)]
+    with Land(place, {"web.example.org": ["11.1.1.1"]}) as land:
+        land.serve("http", "11.1.1.1", 80)
+        done = land.box(*say_all(place, rows), options=policy(place, "{ host: web.example.org, methods: GET, paths: /v1/** }"))
+        equal((done.code, paths(done)), (0, []), done)
+        denied = ["GET /0 HTTP/1.1\r\nHost: web.example.org\r\nX-HTTP-Method-Override: DELETE\r\n\r\n", "GET /ok HTTP/1.1\r\nHost: web.example.org\r\n\r\ndelete /1 HTTP/1.1\r\nHost: web.example.org\r\n\r\n"]
+        done = land.box(*say_all(place, denied), options=policy(place, "web.example.org", "{ host: web.example.org, methods: DELETE, action: deny }"))
+        equal(paths(done), ["/ok"], "a method that is denied, in lower case or by a field")
+        control_fires(len(paths(land.box(*say_all(place, rows), options=("--allow", "web.example.org")))) == len(rows), "without methods and paths they pass")
+        control_fires(paths(land.box(*say_all(place, denied), options=("--allow", "web.example.org"))) == ["/0", "/ok", "/1"], "so does a method in lower case")
 
 
 main()

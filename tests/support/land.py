@@ -244,7 +244,7 @@ class Web(socketserver.BaseRequestHandler):
                 self.end_headers()
                 if self.command != "HEAD":
                     self.wfile.write(answer)
-            do_GET = do_POST = do_PUT = do_HEAD = do_DELETE = do_OPTIONS = handle_any
+            do_GET = do_POST = do_PUT = do_HEAD = do_DELETE = do_OPTIONS = do_delete = handle_any
         try:
             Handler(self.request, self.client_address, self.server)
         except OSError:
