@@ -681,7 +681,7 @@ def the_key_of_its_authority_is_nowhere_inside_and_no_other_sandbox_believes_it(
 def an_answer_that_can_be_read_in_two_ways_ends_at_the_gateway(place):
     script = '''
 import socket
-for path in ["/bad/%d" % i for i in range(10)] + ["/cut/%d" % i for i in range(3)] + ["/more"]:
+for path in ["/bad/%d" % i for i in range(12)] + ["/cut/%d" % i for i in range(6)] + ["/more", "/flood"]:
     with socket.create_connection(("web.example.org", 80), 3) as s:
         heard = b""
         try:
@@ -696,9 +696,9 @@ for path in ["/bad/%d" % i for i in range(10)] + ["/cut/%d" % i for i in range(3
         land.serve("http", "11.1.1.1", 80)
         done = land.box("python3", "-c", script, options=("--allow", "web.example.org"))
         lines = done.text.splitlines()
-        equal(lines[:10], [f"/bad/{i} 502 False 1 False" for i in range(10)], done)
-        equal(lines[10:13], [f"/cut/{i} 200 False 0 True" for i in range(3)], done)
-        equal(lines[13:], ["/more 200 False 1 False"], done)
+        equal(lines[:12], [f"/bad/{i} 502 False 1 False" for i in range(12)], done)
+        equal(lines[12:18], [f"/cut/{i} 200 False 0 True" for i in range(6)], done)
+        equal(lines[18:], ["/more 200 False 1 False", "/flood 103 False 1 False"], done)
         control = land.run("python3", "-c", script.replace('"web.example.org", 80', '"11.1.1.1", 80'))
         control_fires(" True " in control.text.splitlines()[0], f"the server says more than one answer: {control!r}")
 

@@ -194,8 +194,10 @@ SPECIAL = {
     "/bad/3": say(OK + b"A: b\nContent-Length: 6\r\n\r\nbehind"), "/bad/4": say(OK + b" A: b\r\nContent-Length: 6\r\n\r\nbehind"),
     "/bad/5": say(b"HTTP/1.1 101 Now\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nbehind"), "/bad/6": say(b"220 hello\r\n\r\nbehind"), "/bad/7": say(OK + b"A: b"),
     "/bad/8": say(OK + b"Content-Length : 6\r\n\r\nbehind"), "/bad/9": say(b""),
+    "/flood": say(b"HTTP/1.1 103 Early Hints\r\n\r\n" * 100000 + OK + b"\r\nbehind"), "/bad/10": say(OK + b"A: " + b"b" * 10000000 + b"\r\n\r\nbehind"), "/bad/11": say(b"\r\n" + OK + b"\r\nbehind"),
     # And what is cut short or goes on behind its end: it is not used again.
     "/cut/0": say(OK + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhelloX\r\n0\r\n\r\n"), "/cut/1": say(OK + b"Content-Length: 50\r\n\r\nshort"), "/cut/2": say(OK + b"Transfer-Encoding: chunked\r\n\r\n0x5\r\nhello\r\n"),
+    "/cut/3": say(OK + b"Transfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\nhello"), "/cut/4": say(OK + b"Transfer-Encoding: chunked\r\n\r\n5;" + b"e" * 100000 + b"\r\nhello\r\n0\r\n\r\n"), "/cut/5": say(OK + b"Transfer-Encoding: chunked\r\n\r\n0\r\n" + b"A: b\r\n" * 100000 + b"\r\n"),
     "/more": say(b"HTTP/1.1 200 stay\r\nContent-Length: 5\r\n\r\nhelloHTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nbehind"),
 }
 
