@@ -49,16 +49,18 @@ struct asked {
     bool overridden;    /* as the question says */
 };
 
+/* Some servers take /Admin/ for /admin, and "delete" for DELETE.  So to a rule that denies they are the same,
+ * and to one that allows they are not. */
 static bool has_path(const struct rule *rule, const struct asked *asked)
 {
+    bool (*matches)(const char *, const char *) = rule->action == RULE_DENY ? path_may_match : path_matches;
+
     for (size_t i = 0; i < rule->paths.len; i++)
-        if (path_matches(rule->paths.items[i], asked->path))
+        if (matches(rule->paths.items[i], asked->path))
             return true;
     return false;
 }
 
-/* Some servers take "delete" for DELETE, so in a rule that denies it is the same; in one that allows it is not.
- */
 static bool has_method(const struct rule *rule, const char *method)
 {
     for (size_t i = 0; rule->action == RULE_DENY && i < rule->methods.len; i++)

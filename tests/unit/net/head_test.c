@@ -36,6 +36,10 @@ static const struct row {
     ROW(GET HOST, HEAD_MORE, NULL),
     ROW("GE", HEAD_MORE, NULL),
     BAD(GET "\r\n"),
+    BAD(GET HOST "Content_Length: 5\r\n\r\n"),
+    BAD(GET HOST "transfer_encoding: chunked\r\n\r\n"),
+    BAD(GET HOST "Transfer_Encoding: x\r\nTransfer-Encoding: chunked\r\n\r\n"),
+    ROW(GET HOST "Content_Type: 5\r\n\r\n", HEAD_WHOLE, "a.com"),
     BAD(GET HOST HOST "\r\n"),
     BAD(GET "Host: a.com\r\nHost: b.com\r\n\r\n"),
     BAD(GET "Host:\r\n\r\n"),
@@ -105,6 +109,29 @@ static void a_head_is_read_in_one_way_or_refused(void **state)
         if (read != rows[i].read || (rows[i].host && (head.host.len != strlen(rows[i].host) ||
                                                       memcmp(head.host.at, rows[i].host, head.host.len) != 0)))
             fail_msg("row %zu: %d (%s): %s", i, read, why, rows[i].bytes);
+    }
+}
+
+static void fields_that_some_take_for_the_method_or_the_path_are_noticed(void **state)
+{
+    static const struct {
+        const char *bytes;
+        bool overridden;
+    } heads[] = {
+        { GET HOST "X-HTTP-Method-Override: DELETE\r\n\r\n", true },
+        { GET HOST "x-http_method:DELETE\r\n\r\n", true },
+        { GET HOST "X-Original-URL: /b\r\n\r\n", true },
+        { GET HOST "X-Rewrite-URL:\r\n\r\n", true },
+        { GET HOST "X-Original: /b\r\nX-Forwarded-For: a\r\n\r\n", false },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(heads); i++) {
+        const char *why = NULL;
+        struct head head;
+
+        assert_int_equal(head_read(heads[i].bytes, strlen(heads[i].bytes), &head, &why), HEAD_WHOLE);
+        assert_int_equal(head.overridden, heads[i].overridden);
     }
 }
 
@@ -185,6 +212,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_head_is_read_in_one_way_or_refused),
+        cmocka_unit_test(fields_that_some_take_for_the_method_or_the_path_are_noticed),
         cmocka_unit_test(a_head_without_end_is_refused),
         cmocka_unit_test(what_goes_on_is_written_anew),
         cmocka_unit_test(an_authority_is_a_host_and_perhaps_a_port),
