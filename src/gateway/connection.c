@@ -17,7 +17,7 @@ static uint32_t take_slot(struct gate *gate, struct connection *connection)
     uint32_t slot = gate->slot;
 
     if (!gate->slots)
-        gate->slots = memory_zero(sizeof *gate->slots << SLOT_BITS);
+        gate->slots = memory_zero(sizeof(struct connection *) * (1U << SLOT_BITS));
     while (gate->slots[slot])
         slot = (slot + 1) & ((1U << SLOT_BITS) - 1);
     gate->slots[slot] = connection;

@@ -40,14 +40,10 @@ static bool put_chunk(struct side *to, char *out, size_t len, bool last)
     char *begin = out + FRAME_ROOM - size_len, *end = out + FRAME_ROOM + len;
 
     memcpy(begin, size, (size_t)size_len);
-    if (len) {
-        memcpy(end, "\r\n", 2);
-        end += 2;
-    }
-    if (last) {
-        memcpy(end, "0\r\n\r\n", 5);
-        end += 5;
-    }
+    if (len)
+        end = stpcpy(end, "\r\n");
+    if (last)
+        end = stpcpy(end, "0\r\n\r\n");
     return side_put(to, begin, (size_t)(end - begin));
 }
 
@@ -290,35 +286,36 @@ static void server_ended(struct connection *connection, bool whole)
     }
 }
 
+/* One reading.  False: there is nothing more to be read now. */
+static bool pass_some(struct connection *connection)
+{
+    const struct exchange *exchange = connection->exchange;
+    struct side *server = &connection->server;
+    size_t room = exchange->begun ? sizeof side_chunk : ANSWER_MAX - server->heard.len;
+    ssize_t got = side_read(server, side_chunk, room);
+
+    if (got < 0 && errno == EAGAIN)
+        return false;
+    if (got <= 0) {
+        server_ended(connection, got == 0);
+        return false;
+    }
+    connection->until = clock_us() + idle_patience;
+    if (exchange->begun)
+        return take_answer(connection, side_chunk, (size_t)got) && !side_was_all(server, got);
+    text_add_bytes(&server->heard, side_chunk, (size_t)got);
+    return take_heads(connection) && !side_was_all(server, got);
+}
+
 static void pass_answer(struct connection *connection)
 {
-    struct exchange *exchange = connection->exchange;
-    struct side *client = &connection->client, *server = &connection->server;
+    const struct exchange *exchange = connection->exchange;
+    const struct side *client = &connection->client, *server = &connection->server;
+    int round = 0;
 
-    for (int round = 0; !exchange->answered && client->held_len == 0; round++) {
-        if (round >= SIDE_ROUNDS && !side_has_more(server))
+    while (!exchange->answered && client->held_len == 0 && (round++ < SIDE_ROUNDS || side_has_more(server)))
+        if (!pass_some(connection))
             return;
-        size_t room = exchange->begun ? sizeof side_chunk : ANSWER_MAX - server->heard.len;
-        ssize_t got = side_read(server, side_chunk, room);
-
-        if (got < 0 && errno == EAGAIN)
-            return;
-        if (got <= 0) {
-            server_ended(connection, got == 0);
-            return;
-        }
-        connection->until = clock_us() + idle_patience;
-        if (exchange->begun) {
-            if (!take_answer(connection, side_chunk, (size_t)got))
-                return;
-        } else {
-            text_add_bytes(&server->heard, side_chunk, (size_t)got);
-            if (!take_heads(connection))
-                return;
-        }
-        if (side_was_all(server, got))
-            return;
-    }
 }
 
 /* --- one after the other --- */

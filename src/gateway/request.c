@@ -107,6 +107,7 @@ static void open_tunnel(struct connection *connection, const struct head *head)
     exchange_free(connection->exchange);
     connection->exchange = NULL;
     connection->purpose->method[0] = '\0';
+    connection->purpose->protocol = GATEWAY_TCP;
     connection_wait(connection, READING, early_patience);
     if (!side_put(client, yes, strlen(yes))) {
         connection_reset(connection);

@@ -218,7 +218,7 @@ class Web(socketserver.BaseRequestHandler):
                 pass
             def handle_any(self):
                 self.times += 1
-                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                body = bytearray(self.rfile.read(int(self.headers.get("Content-Length", 0))))
                 if self.headers.get("Transfer-Encoding"):
                     while True:
                         size = int(self.rfile.readline(), 16)
