@@ -291,6 +291,37 @@ def a_gateway_that_does_nothing_any_more_does_not_outlive_its_keeper(place):
                 os.kill(gateway, signal.SIGKILL)
 
 
+@test(id="NET-14")
+def nothing_is_passed_on_before_its_keeper_has_noted_it(place):
+    """Also not a request on a connection that was let through before, plain or inside TLS."""
+    (place.work / "go.py").write_text("""
+import socket, ssl, time
+plain = socket.create_connection(("web.example.org", 80), 60)
+tls = ssl._create_unverified_context().wrap_socket(socket.create_connection(("web.example.org", 443), 60), server_hostname="web.example.org")
+for path, pause in ((b"/first", 4), (b"/second", 60)):
+    for one in (plain, tls):
+        one.sendall(b"GET %s HTTP/1.1\\r\\nHost: web.example.org\\r\\n\\r\\n" % path)
+    time.sleep(pause)
+    for one in (plain, tls):
+        one.recv(9999)
+""")
+    with Land(place, {"web.example.org": ["11.1.1.1"]}) as land:
+        land.serve("http", "11.1.1.1", 80)
+        land.serve("tls", "11.1.1.1", 443, "web.example.org", believed=True)
+        land.start(COVE, "run", "--rm", *policy(place, "{ host: web.example.org, methods: GET }"), "--", "python3", "go.py")
+        wait_for(lambda: gateways(place), 10, "a gateway")
+        arrived = []
+        wait_for(lambda: arrived.extend(paths(land.run("sleep", "0.3"))) or arrived == ["/first", "/first"], 10, "the first ones")
+        [gateway] = gateways(place)
+        keeper = int(pathlib.Path(f"/proc/{gateway}/stat").read_text().rpartition(")")[2].split()[1])
+        os.kill(keeper, signal.SIGSTOP)
+        try:
+            equal(paths(land.run("sleep", "5")), [], "requests that arrived while the keeper was stopped")
+        finally:
+            os.kill(keeper, signal.SIGCONT)
+        wait_for(lambda: arrived.extend(paths(land.run("sleep", "0.3"))) or arrived[2:] == ["/second", "/second"], 10, "the others, now that it goes on")
+
+
 LABELS = """
 import os, socket, struct, subprocess
 name = os.urandom(8).hex() + ".secret.example.org"
