@@ -25,7 +25,7 @@ static bool is_harmless(struct head_part method)
     static const char *const names[] = { "GET", "HEAD", "OPTIONS" };
 
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (method.len == strlen(names[i]) && memcmp(method.at, names[i], method.len) == 0)
+        if (part_is_exactly(method, names[i]))
             return true;
     return false;
 }

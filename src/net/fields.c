@@ -10,6 +10,11 @@ bool part_is(struct head_part part, const char *word)
     return part.len == strlen(word) && strncasecmp(part.at, word, part.len) == 0;
 }
 
+bool part_is_exactly(struct head_part part, const char *word)
+{
+    return part.len == strlen(word) && memcmp(part.at, word, part.len) == 0;
+}
+
 bool part_reads_as(struct head_part part, const char *word)
 {
     if (part.len != strlen(word))

@@ -132,8 +132,8 @@ static const char *finish(struct head *head)
         return "its Transfer-Encoding is not just chunked";
     if (head->tunnel && fields->body != HEAD_NO_BODY)
         return "a CONNECT has no body";
-    head->alone = (fields->body == HEAD_CHUNKED || fields->length) && !part_is(head->method, "POST") &&
-                  !part_is(head->method, "PUT") && !part_is(head->method, "PATCH");
+    head->alone = (fields->body == HEAD_CHUNKED || fields->length) && !part_is_exactly(head->method, "POST") &&
+                  !part_is_exactly(head->method, "PUT") && !part_is_exactly(head->method, "PATCH");
     head->websocket = fields->upgrading && part_is(fields->upgrade, "websocket") &&
                       part_is(head->method, "GET") && fields->body == HEAD_NO_BODY && !head->old;
     return NULL;

@@ -162,6 +162,8 @@ static const struct {
     { "GET / HTTP/1.1\r\nHost: a.com\r\nContent-Length: 4\r\n\r\nrest", /* servers may take its body for a
                                                                            request */
       "GET / HTTP/1.1\r\nHost: a.com\r\nContent-Length: 4\r\nConnection: close\r\n\r\n" },
+    { "post / HTTP/1.1\r\nHost: a.com\r\nContent-Length: 4\r\n\r\nrest", /* no method that anybody knows */
+      "post / HTTP/1.1\r\nHost: a.com\r\nContent-Length: 4\r\nConnection: close\r\n\r\n" },
     { "GET / HTTP/1.1\r\nHost: a.com\r\nUpgrade: WebSocket\r\nConnection: foo, upgrade\r\n\r\nrest",
       "GET / HTTP/1.1\r\nHost: a.com\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n" },
     { "POST / HTTP/1.1\r\nHost: a.com\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\nrest",
