@@ -102,8 +102,10 @@ static int judge(const struct spec_sources *sources, const struct rule *rule, st
     if (spec_read(&request, sources, &spec, &origins, err) < 0)
         return -1;
     rules_init(&rules, spec.network, &spec.rules);
-    rules_verdict(&rules, &(struct question){ host, strlen(host), rule->port ? rule->port : 443, NULL, NULL },
-                  out);
+    rules_verdict(
+        &rules,
+        &(struct question){ .host = host, .host_len = strlen(host), .port = rule->port ? rule->port : 443 },
+        out);
     out->rule = NULL; /* of the rules that go now */
     rules_free(&rules);
     return 0;

@@ -34,7 +34,9 @@ static int judge(const struct rules *rules, const char *word, struct verdict *ou
         return error_set(err, ERROR_INVALID, "%s %s", text_string(&shown), why);
     }
 
-    const struct question question = { url.host.text, strlen(url.host.text), url.port, NULL, url.path };
+    const struct question question = {
+        .host = url.host.text, .host_len = strlen(url.host.text), .port = url.port, .path = url.path
+    };
 
     rules_verdict(rules, &question, out);
     return 0;

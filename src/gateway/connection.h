@@ -84,6 +84,7 @@ struct exchange {
     bool old;                                /* HTTP/1.0 */
     bool last;                               /* the client's connection ends with it */
     bool to_head, expects, websocket, alone; /* as its head says */
+    bool harmless;                           /* may be said twice: it asks, and changes nothing */
     bool sent;                               /* it was, in part at least */
     bool begun;                              /* the head of its answer was passed on */
     bool answered;                           /* its answer is over */

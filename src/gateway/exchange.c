@@ -255,6 +255,16 @@ static bool take_heads(struct connection *connection)
     return true;
 }
 
+/* It may have closed the connection before it heard of this request.  It may also have done what was asked: so
+ * only who asks to be told something is asked for again, and only if nothing was told yet. */
+static bool may_be_said_again(const struct connection *connection)
+{
+    const struct exchange *exchange = connection->exchange;
+
+    return exchange->kept && exchange->harmless && exchange->body.kind == HEAD_NO_BODY &&
+           exchange->interim == 0 && connection->server.heard.len == 0;
+}
+
 /* It says no more, or has gone. */
 static void server_ended(struct connection *connection, bool whole)
 {
@@ -268,8 +278,8 @@ static void server_ended(struct connection *connection, bool whole)
             connection_reset(connection);
     } else if (exchange->begun) {
         connection_reset(connection);
-    } else if (exchange->kept && server->heard.len == 0 && exchange->body.kind == HEAD_NO_BODY) {
-        side_close(server); /* it had closed it before it heard of this request */
+    } else if (may_be_said_again(connection)) {
+        side_close(server);
         dial_begin(connection);
     } else {
         bad_answer(connection, "it ended the connection before");

@@ -2,6 +2,7 @@
 
 #include "gateway/connection.h"
 
+#include "base/array.h"
 #include "base/own.h"
 #include "base/text.h"
 
@@ -18,6 +19,17 @@ static bool is_open_to_all(const struct connection *connection)
     return connection->is_proxys && !connection->tunnelled;
 }
 
+/* As RFC 9110 says, 9.2.1.  In any other spelling it may be anything. */
+static bool is_harmless(struct head_part method)
+{
+    static const char *const names[] = { "GET", "HEAD", "OPTIONS" };
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (part_is_exactly(method, names[i]))
+            return true;
+    return false;
+}
+
 static void begin(struct exchange *exchange, const struct head *head)
 {
     const struct fields *fields = &head->fields;
@@ -29,6 +41,7 @@ static void begin(struct exchange *exchange, const struct head *head)
     exchange->expects = head->expects;
     exchange->websocket = head->websocket;
     exchange->alone = head->alone;
+    exchange->harmless = is_harmless(head->method);
     exchange->interim = 0;
     exchange->sent = exchange->begun = exchange->answered = exchange->deaf = false;
     body_begin(&exchange->body, fields->body, fields->length, false);
@@ -74,7 +87,8 @@ static void judge(struct connection *connection, const struct head *head, const 
                                       .host_len = strlen(host),
                                       .port = port,
                                       .method = head->tunnel ? NULL : purpose->method,
-                                      .path = head->tunnel ? NULL : text_string(&path) },
+                                      .path = head->tunnel ? NULL : text_string(&path),
+                                      .overridden = head->overridden },
                   &purpose->verdict);
     if (gate_leaves_out("rules"))
         purpose->verdict.allowed = true;

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 void rules_add(struct rules *rules, const struct rule_list *more)
 {
@@ -45,18 +46,31 @@ struct asked {
     const char *method; /* NULL: not seen */
     const char *path;   /* NULL: not seen */
     bool path_odd;      /* seen, and to be read in more than one way */
+    bool overridden;    /* as the question says */
 };
 
+/* Some servers take /Admin/ for /admin, and "delete" for DELETE.  So to a rule that denies they are the same,
+ * and to one that allows they are not. */
 static bool has_path(const struct rule *rule, const struct asked *asked)
 {
+    bool (*matches)(const char *, const char *) = rule->action == RULE_DENY ? path_may_match : path_matches;
+
     for (size_t i = 0; i < rule->paths.len; i++)
-        if (path_matches(rule->paths.items[i], asked->path))
+        if (matches(rule->paths.items[i], asked->path))
             return true;
     return false;
 }
 
+static bool has_method(const struct rule *rule, const char *method)
+{
+    for (size_t i = 0; rule->action == RULE_DENY && i < rule->methods.len; i++)
+        if (strcasecmp(rule->methods.items[i], method) == 0)
+            return true;
+    return strings_have(&rule->methods, method);
+}
+
 /* A part of the request that was not seen yet agrees with what allows, since it is asked again when it is seen,
- * and not with what denies.  A path that can be read in two ways is the other way round. */
+ * and not with what denies.  What can be read in two ways is the other way round. */
 static enum agreement agree(const struct rule *rule, const struct asked *asked)
 {
     bool allows = rule->action == RULE_ALLOW;
@@ -65,7 +79,9 @@ static enum agreement agree(const struct rule *rule, const struct asked *asked)
         return AGREE_NOT;
     if (!rule_has_port(rule, asked->port))
         return AGREE_HOST;
-    if (rule->methods.len && (asked->method ? !strings_have(&rule->methods, asked->method) : !allows))
+    if (asked->overridden && (rule->methods.len || rule->paths.len))
+        return allows ? AGREE_PORT : AGREE_ALL;
+    if (rule->methods.len && (asked->method ? !has_method(rule, asked->method) : !allows))
         return AGREE_PORT;
     if (!rule->paths.len)
         return AGREE_ALL;
@@ -230,8 +246,8 @@ static void refuse_missing(const struct rule *nearest, enum agreement agreement,
                place_of(nearest), host, asked->path_odd ? "one that can be read in two ways" : "this");
         return;
     case AGREE_PORT:
-        decide(out, REASON_METHOD, nearest, "%s allows %s at port %u, but not the method", place_of(nearest),
-               host, out->port);
+        decide(out, REASON_METHOD, nearest, "%s allows %s at port %u, but not %s", place_of(nearest), host,
+               out->port, asked->overridden ? "with a field that names another method or path" : "the method");
         return;
     case AGREE_HOST:
         decide(out, REASON_PORT, nearest, "%s allows %s, but not at port %u", place_of(nearest), host,
@@ -295,8 +311,10 @@ void rules_verdict(const struct rules *rules, const struct question *question, s
     }
 
     bool odd = question->path && !path_plain(question->path, &path);
-    const struct asked asked = { &out->host, question->port, question->method,
-                                 question->path && !odd ? text_string(&path) : NULL, odd };
+    const struct asked asked = {
+        &out->host, question->port,      question->method, question->path && !odd ? text_string(&path) : NULL,
+        odd,        question->overridden
+    };
 
     judge(rules, &asked, out);
 }

@@ -38,6 +38,7 @@ struct question {
     uint16_t port;
     const char *method; /* NULL: not seen, as when a connection begins or TLS is passed through */
     const char *path;   /* as it stands in the request, with its query; NULL: not seen */
+    bool overridden;    /* other parts of it name another method or path, which some servers take instead */
 };
 
 enum reason {

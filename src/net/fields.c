@@ -10,6 +10,21 @@ bool part_is(struct head_part part, const char *word)
     return part.len == strlen(word) && strncasecmp(part.at, word, part.len) == 0;
 }
 
+bool part_is_exactly(struct head_part part, const char *word)
+{
+    return part.len == strlen(word) && memcmp(part.at, word, part.len) == 0;
+}
+
+bool part_reads_as(struct head_part part, const char *word)
+{
+    if (part.len != strlen(word))
+        return false;
+    for (size_t i = 0; i < part.len; i++)
+        if (strncasecmp(part.at[i] == '_' ? "-" : part.at + i, word + i, 1) != 0)
+            return false;
+    return true;
+}
+
 bool part_is_token(struct head_part part)
 {
     static const char others[] = "!#$%&'*+-.^_`|~";
@@ -133,6 +148,9 @@ static const char *note(const struct head_field *field, struct fields *fields)
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         if (part_is(field->name, rows[i].name))
             return rows[i].note(field->value, fields);
+    /* What a program behind a server gets as a variable has the name of the other there. */
+    if (part_reads_as(field->name, "content-length") || part_reads_as(field->name, "transfer-encoding"))
+        return "a field could be taken for its length";
     return NULL;
 }
 

@@ -40,6 +40,8 @@ struct fields {
 enum head_read { HEAD_MORE, HEAD_BAD, HEAD_WHOLE };
 
 bool part_is(struct head_part part, const char *word); /* in any case */
+bool part_is_exactly(struct head_part part, const char *word);
+bool part_reads_as(struct head_part part, const char *word); /* and for who takes _ for - */
 bool part_is_token(struct head_part part);
 struct head_part part_until(struct head_part *rest, char mark); /* takes it, and the mark, from the rest */
 

@@ -1,5 +1,6 @@
 #include "net/head.h"
 
+#include "base/array.h"
 #include "base/text.h"
 
 #include <string.h>
@@ -93,8 +94,21 @@ static bool is_tunnel_s(const struct head *head, struct head_part named)
            !memchr(head->host.at + named.len + 1, ':', head->host.len - named.len - 1);
 }
 
+static bool is_override(const struct head_field *field)
+{
+    static const char *const names[] = { "x-http-method-override", "x-http-method",  "x-method-override",
+                                         "x-original-method",      "x-original-url", "x-original-uri",
+                                         "x-rewrite-url",          "x-rewrite-uri" };
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (part_reads_as(field->name, names[i]))
+            return true;
+    return false;
+}
+
 static const char *note(const struct head_field *field, struct head *head, bool *hosted)
 {
+    head->overridden |= is_override(field);
     if (part_is(field->name, "expect"))
         head->expects = true;
     if (!part_is(field->name, "host"))
@@ -118,8 +132,8 @@ static const char *finish(struct head *head)
         return "its Transfer-Encoding is not just chunked";
     if (head->tunnel && fields->body != HEAD_NO_BODY)
         return "a CONNECT has no body";
-    head->alone = (fields->body == HEAD_CHUNKED || fields->length) && !part_is(head->method, "POST") &&
-                  !part_is(head->method, "PUT") && !part_is(head->method, "PATCH");
+    head->alone = (fields->body == HEAD_CHUNKED || fields->length) && !part_is_exactly(head->method, "POST") &&
+                  !part_is_exactly(head->method, "PUT") && !part_is_exactly(head->method, "PATCH");
     head->websocket = fields->upgrading && part_is(fields->upgrade, "websocket") &&
                       part_is(head->method, "GET") && fields->body == HEAD_NO_BODY && !head->old;
     return NULL;

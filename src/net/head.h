@@ -19,6 +19,7 @@ struct head {
     bool tunnel;           /* CONNECT: the target is an authority, and there is no path */
     bool expects;          /* to be told to go on before it sends the body */
     bool alone;            /* a body that its method does not have: servers may take it for a request */
+    bool overridden;       /* a field names another method or path, which some servers take instead */
     bool websocket;        /* asks for another protocol, and for this one */
     struct fields fields;
     size_t size; /* with the empty line at the end */

@@ -95,6 +95,26 @@ bool path_matches(const char *pattern, const char *plain)
     return glob_compare(pattern, plain) == GLOB_YES && text_ends(pattern, "/") == text_ends(plain, "/");
 }
 
+static char *without_forms(const char *path)
+{
+    char *plain = text_copy(path);
+    size_t len = strlen(plain);
+
+    for (size_t i = 0; i < len; i++)
+        if (plain[i] >= 'A' && plain[i] <= 'Z')
+            plain[i] |= 0x20;
+    if (len > 1 && plain[len - 1] == '/')
+        plain[len - 1] = '\0';
+    return plain;
+}
+
+bool path_may_match(const char *pattern, const char *plain)
+{
+    autofree char *pattern_less = without_forms(pattern), *plain_less = without_forms(plain);
+
+    return path_matches(pattern, plain) || path_matches(pattern_less, plain_less);
+}
+
 /* A pattern without stars is a path.  Below a directory lies what begins with the same words, whatever they
  * match. */
 bool path_pattern_within(const char *inner, const char *outer)

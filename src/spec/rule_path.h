@@ -13,6 +13,9 @@ bool path_plain(const char *raw, struct text *out);
 /* As file names: `*` within one part, `**` for any number of parts. */
 bool path_matches(const char *pattern, const char *plain);
 
+/* The same for servers to whom case, and a slash at the end, mean nothing: for rules that deny. */
+bool path_may_match(const char *pattern, const char *plain);
+
 /* Whether everything that one pattern matches is matched by the other.  False also where that cannot be told.
  */
 bool path_pattern_within(const char *inner, const char *outer);

@@ -291,6 +291,37 @@ def a_gateway_that_does_nothing_any_more_does_not_outlive_its_keeper(place):
                 os.kill(gateway, signal.SIGKILL)
 
 
+@test(id="NET-14")
+def nothing_is_passed_on_before_its_keeper_has_noted_it(place):
+    """Also not a request on a connection that was let through before, plain or inside TLS."""
+    (place.work / "go.py").write_text("""
+import socket, ssl, time
+plain = socket.create_connection(("web.example.org", 80), 60)
+tls = ssl._create_unverified_context().wrap_socket(socket.create_connection(("web.example.org", 443), 60), server_hostname="web.example.org")
+for path, pause in ((b"/first", 4), (b"/second", 60)):
+    for one in (plain, tls):
+        one.sendall(b"GET %s HTTP/1.1\\r\\nHost: web.example.org\\r\\n\\r\\n" % path)
+    time.sleep(pause)
+    for one in (plain, tls):
+        one.recv(9999)
+""")
+    with Land(place, {"web.example.org": ["11.1.1.1"]}) as land:
+        land.serve("http", "11.1.1.1", 80)
+        land.serve("tls", "11.1.1.1", 443, "web.example.org", believed=True)
+        land.start(COVE, "run", "--rm", *policy(place, "{ host: web.example.org, methods: GET }"), "--", "python3", "go.py")
+        wait_for(lambda: gateways(place), 10, "a gateway")
+        arrived = []
+        wait_for(lambda: arrived.extend(paths(land.run("sleep", "0.3"))) or arrived == ["/first", "/first"], 10, "the first ones")
+        [gateway] = gateways(place)
+        keeper = int(pathlib.Path(f"/proc/{gateway}/stat").read_text().rpartition(")")[2].split()[1])
+        os.kill(keeper, signal.SIGSTOP)
+        try:
+            equal(paths(land.run("sleep", "5")), [], "requests that arrived while the keeper was stopped")
+        finally:
+            os.kill(keeper, signal.SIGCONT)
+        wait_for(lambda: arrived.extend(paths(land.run("sleep", "0.3"))) or arrived[2:] == ["/second", "/second"], 10, "the others, now that it goes on")
+
+
 LABELS = """
 import os, socket, struct, subprocess
 name = os.urandom(8).hex() + ".secret.example.org"
@@ -575,7 +606,7 @@ FRAMES = [G + H + more + "\r\n" for more in ("A: b\n", "A: b\rC: d\r\n", "A: b\0
                                             "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n", "Content-Length: 5\r\nContent-Length: 6\r\n",
                                             "Content-Length: 5\r\nContent-Length: 5\r\n", "Content-Length: 5, 5\r\n", "Content-Length: +5\r\n", "Content-Length: 05\r\n", "Content-Length: 0x5\r\n", "Content-Length: 5 5\r\n",
                                             "Content-Length: -0\r\n", "Content-Length: 18446744073709551616\r\n", "Transfer-Encoding: chunked, identity\r\n", "Transfer-Encoding: xchunked\r\n", "Transfer-Encoding : chunked\r\n",
-                                            "Transfer-Encoding: identity\r\n", "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", "\nTransfer-Encoding: chunked\r\n", "Transfer-Encoding:\r\n chunked\r\n",
+                                            "Transfer-Encoding: identity\r\n", "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", "\nTransfer-Encoding: chunked\r\n", "Transfer-Encoding:\r\n chunked\r\n", "Transfer_Encoding: chunked\r\n", "content_length: 5\r\n",
                                             "X: " + "y" * 20000 + "\r\n", "X: y\r\n" * 200)]
 FRAMES += [first + H + "\r\n" for first in ("GET /%s\r\n", "GET  /%s HTTP/1.1\r\n", "GET /%s HTTP/1.1 \r\n", "GET /%s HTTP/2.0\r\n", "GET /%s HTTP/1.10\r\n", "get\0 /%s HTTP/1.1\r\n", "GET /%s HTTP/1.1\n", "\r\nGET /%s HTTP/1.1\r\n",
                                            "GET /%s\r HTTP/1.1\r\n", "GET\t/%s HTTP/1.1\r\n", "GET http://other.example.org/%s HTTP/1.1\r\n", "GET http://web.example.org@other.example.org/%s HTTP/1.1\r\n", "GET //x/%s#@y HTTP/1.1\r\n")]
@@ -681,7 +712,7 @@ def the_key_of_its_authority_is_nowhere_inside_and_no_other_sandbox_believes_it(
 def an_answer_that_can_be_read_in_two_ways_ends_at_the_gateway(place):
     script = '''
 import socket
-for path in ["/bad/%d" % i for i in range(10)] + ["/cut/%d" % i for i in range(3)] + ["/more"]:
+for path in ["/bad/%d" % i for i in range(12)] + ["/cut/%d" % i for i in range(6)] + ["/more", "/flood"]:
     with socket.create_connection(("web.example.org", 80), 3) as s:
         heard = b""
         try:
@@ -696,9 +727,9 @@ for path in ["/bad/%d" % i for i in range(10)] + ["/cut/%d" % i for i in range(3
         land.serve("http", "11.1.1.1", 80)
         done = land.box("python3", "-c", script, options=("--allow", "web.example.org"))
         lines = done.text.splitlines()
-        equal(lines[:10], [f"/bad/{i} 502 False 1 False" for i in range(10)], done)
-        equal(lines[10:13], [f"/cut/{i} 200 False 0 True" for i in range(3)], done)
-        equal(lines[13:], ["/more 200 False 1 False"], done)
+        equal(lines[:12], [f"/bad/{i} 502 False 1 False" for i in range(12)], done)
+        equal(lines[12:18], [f"/cut/{i} 200 False 0 True" for i in range(6)], done)
+        equal(lines[18:], ["/more 200 False 1 False", "/flood 103 False 1 False"], done)
         control = land.run("python3", "-c", script.replace('"web.example.org", 80', '"11.1.1.1", 80'))
         control_fires(" True " in control.text.splitlines()[0], f"the server says more than one answer: {control!r}")
 
@@ -766,6 +797,52 @@ def a_server_is_believed_only_with_a_certificate_for_the_name_that_was_dialled(p
         equal(done.text.split()[:4], ["200", "502", "502", "502"], done)
         equal(paths(done), ["/web"], done)
         control_fires(paths(land.run("curl", "-sSk", "--connect-to", "::11.1.1.2:443", "https://self.example.org/self")) == ["/self"], "the server is there, for who does not verify")
+
+
+AGAIN = """
+import socket
+for method, path in (("GET", "/away"), ("HEAD", "/away"), ("OPTIONS", "/away"), ("DELETE", "/away"), ("POST", "/away"), ("GET", "/hinted")):
+    with socket.create_connection(("web.example.org", 80), 3) as s:
+        s.sendall(b"GET /first HTTP/1.1\\r\\nHost: web.example.org\\r\\n\\r\\n")
+        heard = b""
+        while not heard.endswith(b"hello from web.example.org\\n"):
+            heard += s.recv(9999)
+        s.sendall(f"{method} {path} HTTP/1.1\\r\\nHost: web.example.org\\r\\nConnection: close\\r\\n\\r\\n".encode())
+        heard = b""
+        while more := s.recv(9999):
+            heard += more
+        print(method, path, [answer[:3].decode() for answer in heard.split(b"HTTP/1.1 ")[1:]][-1])
+"""
+
+
+@test(id="GW-03")
+def only_what_may_be_repeated_is_said_again_to_a_server_that_went_away(place):
+    """A server that closes a kept connection may have done what it was asked: a request that changes something is told as lost."""
+    with Land(place, {"web.example.org": ["11.1.1.1"]}) as land:
+        land.serve("http", "11.1.1.1", 80)
+        done = land.box("python3", "-c", AGAIN, options=("--allow", "web.example.org"))
+        equal(done.text.splitlines(), ["GET /away 200", "HEAD /away 200", "OPTIONS /away 200", "DELETE /away 502", "POST /away 502", "GET /hinted 502"], done)
+        seen = [(visit[2], visit[4]) for visit in done.visits if visit[0] == "request"]
+        equal([seen.count((method, "/away")) for method in ("GET", "HEAD", "OPTIONS", "DELETE", "POST")], [2, 2, 2, 1, 1], "how often each arrived")
+        equal(seen.count(("GET", "/hinted")), 1, "how often one that was partly answered arrived")
+
+
+OVERRIDES = ["X-HTTP-Method-Override: DELETE", "X-HTTP-Method: DELETE", "X-Method-Override: DELETE", "x-http-method-override:DELETE", "X_HTTP_Method_Override: DELETE",
+             "X-Original-URL: /v2/2", "X-Rewrite-URL: /v2/2", "X-Original-Uri: /v2/2"]
+
+
+@test(id="GW-12")
+def a_field_that_names_another_method_or_path_is_refused_where_rules_name_them(place):
+    rows = [f"GET /v1/{i} HTTP/1.1\r\nHost: web.example.org\r\n{field}\r\n\r\n" for i, field in enumerate(OVERRIDES)]
+    with Land(place, {"web.example.org": ["11.1.1.1"]}) as land:
+        land.serve("http", "11.1.1.1", 80)
+        done = land.box(*say_all(place, rows), options=policy(place, "{ host: web.example.org, methods: GET, paths: /v1/** }"))
+        equal((done.code, paths(done)), (0, []), done)
+        denied = ["GET /0 HTTP/1.1\r\nHost: web.example.org\r\nX-HTTP-Method-Override: DELETE\r\n\r\n", "GET /ok HTTP/1.1\r\nHost: web.example.org\r\n\r\ndelete /1 HTTP/1.1\r\nHost: web.example.org\r\n\r\n"]
+        done = land.box(*say_all(place, denied), options=policy(place, "web.example.org", "{ host: web.example.org, methods: DELETE, action: deny }"))
+        equal(paths(done), ["/ok"], "a method that is denied, in lower case or by a field")
+        control_fires(len(paths(land.box(*say_all(place, rows), options=("--allow", "web.example.org")))) == len(rows), "without methods and paths they pass")
+        control_fires(paths(land.box(*say_all(place, denied), options=("--allow", "web.example.org"))) == ["/0", "/ok", "/1"], "so does a method in lower case")
 
 
 main()

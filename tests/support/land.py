@@ -172,8 +172,17 @@ def say(answer):
     return raw
 
 
+def go_away(before):
+    """Answers the first request of a connection; for a later one it only says this, and closes."""
+    def answer_once(handler):
+        handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nonce" if handler.times == 1 else before)
+        handler.close_connection = handler.times > 1
+    return answer_once
+
+
 OK = b"HTTP/1.1 200 OK\r\n"
 SPECIAL = {
+    "/away": go_away(b""), "/hinted": go_away(b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"),
     "/ws": switch_protocol, "/events": send_events,
     "/close": say(b"HTTP/1.0 200 OK\r\nServer: old\r\n\r\nuntil the end\n"),
     "/chunks": say(b"HTTP/1.1 200 stay\r\nTransfer-Encoding: chunked\r\nTrailer: X\r\n\r\n3;a=b\r\none\r\n4\r\n two\r\n0\r\nX: y\r\n\r\n"),
@@ -185,8 +194,10 @@ SPECIAL = {
     "/bad/3": say(OK + b"A: b\nContent-Length: 6\r\n\r\nbehind"), "/bad/4": say(OK + b" A: b\r\nContent-Length: 6\r\n\r\nbehind"),
     "/bad/5": say(b"HTTP/1.1 101 Now\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nbehind"), "/bad/6": say(b"220 hello\r\n\r\nbehind"), "/bad/7": say(OK + b"A: b"),
     "/bad/8": say(OK + b"Content-Length : 6\r\n\r\nbehind"), "/bad/9": say(b""),
+    "/flood": say(b"HTTP/1.1 103 Early Hints\r\n\r\n" * 100000 + OK + b"\r\nbehind"), "/bad/10": say(OK + b"A: " + b"b" * 10000000 + b"\r\n\r\nbehind"), "/bad/11": say(b"\r\n" + OK + b"\r\nbehind"),
     # And what is cut short or goes on behind its end: it is not used again.
     "/cut/0": say(OK + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhelloX\r\n0\r\n\r\n"), "/cut/1": say(OK + b"Content-Length: 50\r\n\r\nshort"), "/cut/2": say(OK + b"Transfer-Encoding: chunked\r\n\r\n0x5\r\nhello\r\n"),
+    "/cut/3": say(OK + b"Transfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\nhello"), "/cut/4": say(OK + b"Transfer-Encoding: chunked\r\n\r\n5;" + b"e" * 100000 + b"\r\nhello\r\n0\r\n\r\n"), "/cut/5": say(OK + b"Transfer-Encoding: chunked\r\n\r\n0\r\n" + b"A: b\r\n" * 100000 + b"\r\n"),
     "/more": say(b"HTTP/1.1 200 stay\r\nContent-Length: 5\r\n\r\nhelloHTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nbehind"),
 }
 
@@ -202,9 +213,11 @@ class Web(socketserver.BaseRequestHandler):
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            times = 0
             def log_message(self, *_):
                 pass
             def handle_any(self):
+                self.times += 1
                 body = bytearray(self.rfile.read(int(self.headers.get("Content-Length", 0))))
                 if self.headers.get("Transfer-Encoding"):
                     while True:
@@ -233,7 +246,7 @@ class Web(socketserver.BaseRequestHandler):
                 self.end_headers()
                 if self.command != "HEAD":
                     self.wfile.write(answer)
-            do_GET = do_POST = do_PUT = do_HEAD = do_DELETE = handle_any
+            do_GET = do_POST = do_PUT = do_HEAD = do_DELETE = do_OPTIONS = do_delete = handle_any
         try:
             Handler(self.request, self.client_address, self.server)
         except OSError:

@@ -342,7 +342,9 @@ static void without_a_network_no_rule_helps(void **state)
 
 static struct verdict request(const struct rules *rules, const char *method, const char *path)
 {
-    const struct question question = { "api.test", 8, 443, method, path };
+    const struct question question = {
+        .host = "api.test", .host_len = 8, .port = 443, .method = method, .path = path
+    };
     struct verdict verdict;
 
     rules_verdict(rules, &question, &verdict);
@@ -379,6 +381,45 @@ static void requests_are_judged_when_they_are_seen(void **state)
     parse_rules("allow api.test", NETWORK_RULES, &rules);
     assert_true(request(&rules, "GET", "/v1/../v2").allowed);
     assert_false(request(&rules, "GET", "/v1/../v2").inspect);
+    rules_free(&rules);
+}
+
+/* Forms that some servers take for the same, and parts that some take instead. */
+static void what_denies_is_wider_than_what_allows(void **state)
+{
+    struct question question = {
+        .host = "api.test", .host_len = 8, .port = 443, .method = "GET", .path = "/v1/a"
+    };
+    struct verdict verdict;
+    struct rules rules;
+
+    (void)state;
+    parse_rules("allow api.test,deny api.test,deny api.test", NETWORK_RULES, &rules);
+    strings_add(&rules.list.items[1].methods, "DELETE");
+    strings_add(&rules.list.items[2].paths, "/admin");
+    strings_add(&rules.list.items[2].paths, "/keys/**");
+    assert_true(request(&rules, "GET", "/v1/a").allowed);
+    for (const char *const *method = (const char *const[]){ "DELETE", "delete", "Delete", NULL }; *method;
+         method++)
+        assert_int_equal(request(&rules, *method, "/v1/a").reason, REASON_DENIED);
+    for (const char *const *path =
+             (const char *const[]){ "/admin", "/admin/", "/Admin?x", "/ADMIN/", "/KEYS/a", "/keys/", NULL };
+         *path; path++)
+        assert_int_equal(request(&rules, "GET", *path).reason, REASON_DENIED);
+    assert_true(request(&rules, "GET", "/administrator").allowed);
+    question.overridden = true;
+    rules_verdict(&rules, &question, &verdict);
+    assert_int_equal(verdict.reason, REASON_DENIED);
+    rules_free(&rules);
+
+    parse_rules("allow api.test", NETWORK_RULES, &rules);
+    rules_verdict(&rules, &question, &verdict);
+    assert_true(verdict.allowed);
+    strings_add(&rules.list.items[0].paths, "/v1/*");
+    rules_verdict(&rules, &question, &verdict);
+    assert_int_equal(verdict.reason, REASON_METHOD);
+    assert_int_equal(request(&rules, "GET", "/V1/a").reason, REASON_PATH);
+    assert_int_equal(request(&rules, "GET", "/v1/a/").reason, REASON_PATH);
     rules_free(&rules);
 }
 
@@ -498,6 +539,7 @@ int main(void)
         cmocka_unit_test(what_would_change_it_is_a_command),
         cmocka_unit_test(without_a_network_no_rule_helps),
         cmocka_unit_test(requests_are_judged_when_they_are_seen),
+        cmocka_unit_test(what_denies_is_wider_than_what_allows),
         cmocka_unit_test(random_rules_do_what_a_simple_model_does),
     };
 

@@ -36,6 +36,10 @@ static const struct row {
     ROW(GET HOST, HEAD_MORE, NULL),
     ROW("GE", HEAD_MORE, NULL),
     BAD(GET "\r\n"),
+    BAD(GET HOST "Content_Length: 5\r\n\r\n"),
+    BAD(GET HOST "transfer_encoding: chunked\r\n\r\n"),
+    BAD(GET HOST "Transfer_Encoding: x\r\nTransfer-Encoding: chunked\r\n\r\n"),
+    ROW(GET HOST "Content_Type: 5\r\n\r\n", HEAD_WHOLE, "a.com"),
     BAD(GET HOST HOST "\r\n"),
     BAD(GET "Host: a.com\r\nHost: b.com\r\n\r\n"),
     BAD(GET "Host:\r\n\r\n"),
@@ -108,6 +112,29 @@ static void a_head_is_read_in_one_way_or_refused(void **state)
     }
 }
 
+static void fields_that_some_take_for_the_method_or_the_path_are_noticed(void **state)
+{
+    static const struct {
+        const char *bytes;
+        bool overridden;
+    } heads[] = {
+        { GET HOST "X-HTTP-Method-Override: DELETE\r\n\r\n", true },
+        { GET HOST "x-http_method:DELETE\r\n\r\n", true },
+        { GET HOST "X-Original-URL: /b\r\n\r\n", true },
+        { GET HOST "X-Rewrite-URL:\r\n\r\n", true },
+        { GET HOST "X-Original: /b\r\nX-Forwarded-For: a\r\n\r\n", false },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(heads); i++) {
+        const char *why = NULL;
+        struct head head;
+
+        assert_int_equal(head_read(heads[i].bytes, strlen(heads[i].bytes), &head, &why), HEAD_WHOLE);
+        assert_int_equal(head.overridden, heads[i].overridden);
+    }
+}
+
 static void a_head_without_end_is_refused(void **state)
 {
     static char bytes[HEAD_MAX];
@@ -135,6 +162,8 @@ static const struct {
     { "GET / HTTP/1.1\r\nHost: a.com\r\nContent-Length: 4\r\n\r\nrest", /* servers may take its body for a
                                                                            request */
       "GET / HTTP/1.1\r\nHost: a.com\r\nContent-Length: 4\r\nConnection: close\r\n\r\n" },
+    { "post / HTTP/1.1\r\nHost: a.com\r\nContent-Length: 4\r\n\r\nrest", /* no method that anybody knows */
+      "post / HTTP/1.1\r\nHost: a.com\r\nContent-Length: 4\r\nConnection: close\r\n\r\n" },
     { "GET / HTTP/1.1\r\nHost: a.com\r\nUpgrade: WebSocket\r\nConnection: foo, upgrade\r\n\r\nrest",
       "GET / HTTP/1.1\r\nHost: a.com\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n" },
     { "POST / HTTP/1.1\r\nHost: a.com\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\nrest",
@@ -185,6 +214,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_head_is_read_in_one_way_or_refused),
+        cmocka_unit_test(fields_that_some_take_for_the_method_or_the_path_are_noticed),
         cmocka_unit_test(a_head_without_end_is_refused),
         cmocka_unit_test(what_goes_on_is_written_anew),
         cmocka_unit_test(an_authority_is_a_host_and_perhaps_a_port),
