@@ -46,10 +46,10 @@ _Static_assert((AF_INET ^ AF_INET6) == 8, "one bit between AF_INET and AF_INET6"
 
 /* A text that fits to the last byte would have no end. */
 #define CALL(name, x86_64, arm64, rule, mark, why)                                                             \
-    _Static_assert(sizeof #name <= WORD_MAX && sizeof #rule <= WORD_MAX && sizeof why <= WHY_MAX,              \
+    _Static_assert(sizeof #name <= WORD_MAX && sizeof #rule <= WORD_MAX && sizeof(why) <= WHY_MAX,             \
                    "too long: " #name);
 #define ARGS(rule, who, verdict, why, ...)                                                                     \
-    _Static_assert(sizeof #verdict <= WORD_MAX && sizeof why <= WHY_MAX &&                                     \
+    _Static_assert(sizeof #verdict <= WORD_MAX && sizeof(why) <= WHY_MAX &&                                    \
                        sizeof #__VA_ARGS__ <= CONDITION_MAX,                                                   \
                    "too long: " #rule);
 #include "init/syscalls.def"
