@@ -24,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define LAYER "t" /* as overlay_mount() of box/steps_trees.c looks for it */
@@ -313,28 +314,53 @@ static int make_layer(int dir, int image, bool host, struct error *err)
     return result;
 }
 
-static int make_all(int sandboxes, int dir, int image, bool host, struct error *err)
+static int make_all(int sandboxes, int dir, int image, bool host, const struct text *stamp, struct error *err)
 {
-    autotext struct text stamp = TEXT_NONE;
-
-    write_stamp(image, &stamp);
-    if (host && is_current(dir, &stamp))
-        return 0;
     if (have_authority(sandboxes, dir, err) < 0 || make_layer(dir, image, host, err) < 0)
         return error_while(err, "prepare the certificates inside");
     /* Last, and without it the layer is made anew. */
     if (host)
-        (void)!symlinkat(text_string(&stamp), dir, STAMP);
+        (void)!symlinkat(text_string(stamp), dir, STAMP);
     return 0;
 }
 
 void trust_furnish(int sandboxes, int dir)
 {
     autoclose int image = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    autotext struct text stamp = TEXT_NONE;
     struct error ignored;
 
-    if (image >= 0)
-        (void)make_all(sandboxes, dir, image, true, &ignored);
+    if (image < 0)
+        return;
+    write_stamp(image, &stamp);
+    (void)make_all(sandboxes, dir, image, true, &stamp, &ignored);
+}
+
+/* By a child: what OpenSSL and the bundles take of memory goes with it, and a keeper may live for days. */
+static int make_all_apart(int sandboxes, int dir, int image, bool host, const struct text *stamp,
+                          struct error *err)
+{
+    int ends[2];
+
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return error_sys(err, "prepare the certificates inside");
+    pid_t child = fork();
+
+    if (child == 0) {
+        struct error why = { .kind = ERROR_NONE };
+
+        (void)make_all(sandboxes, dir, image, host, stamp, &why);
+        _exit(write(ends[1], &why, sizeof why) == (ssize_t)sizeof why ? 0 : 1);
+    }
+    close(ends[1]);
+    ssize_t got = child < 0 ? -1 : read(ends[0], err, sizeof *err);
+
+    close(ends[0]);
+    while (child > 0 && waitpid(child, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    if (got != (ssize_t)sizeof *err)
+        return error_set(err, ERROR_SYSTEM, "the certificates inside could not be prepared");
+    return err->kind == ERROR_NONE ? 0 : -1;
 }
 
 static void add_variables(struct plan *plan)
@@ -353,10 +379,13 @@ int trust_prepare(struct plan *plan, const struct sandbox_dir *dir, struct error
 {
     const char *root = plan->host_image ? "/" : plan->trees.items[0].source;
     autoclose int image = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    autotext struct text stamp = TEXT_NONE;
 
     if (image < 0)
         return error_sys(err, "open %s", root);
-    if (make_all(dir->parent, dir->fd, image, plan->host_image, err) < 0)
+    write_stamp(image, &stamp);
+    if (!(plan->host_image && is_current(dir->fd, &stamp)) &&
+        make_all_apart(dir->parent, dir->fd, image, plan->host_image, &stamp, err) < 0)
         return -1;
     plan->trust = true;
     add_variables(plan);
