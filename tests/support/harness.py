@@ -9,6 +9,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 
 ROOT = pathlib.Path(os.environ.get("COVE_TESTS", pathlib.Path(__file__).resolve().parents[2]))
@@ -88,7 +89,11 @@ class Place:
 
     def close(self):
         subprocess.run(["chmod", "-R", "u+rwX", self.dir], stderr=subprocess.DEVNULL)
-        subprocess.run(["rm", "-rf", self.dir], stderr=subprocess.DEVNULL)  # shutil gives up in a deep tree
+        for _ in range(100):  # a guard may still be preparing what the next sandbox would have used
+            subprocess.run(["rm", "-rf", self.dir], stderr=subprocess.DEVNULL)  # shutil gives up in a deep tree
+            if not self.dir.exists():
+                break
+            time.sleep(0.02)
 
     def directories_and_mounts(self):
         """What is still there of them of sandboxes that are over."""
