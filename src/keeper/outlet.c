@@ -24,7 +24,8 @@
 #include <unistd.h>
 
 enum {
-    REQUESTS_MAX = 1024,     /* that are told apart */
+    REQUESTS_MAX = 1024,     /* that are told apart; half of them may be refusals */
+    OTHERS_RECORDED = 65536, /* of those that are not; half of them may be refusals */
     EACH_RECORDED = 100,     /* of those that are alike; then when there are twice as many */
     REFUSED_BYTES = 1 << 18, /* of the file inside */
     RESTART_MS = 1000,       /* between two gateways, when the first did not live long */
@@ -62,10 +63,12 @@ static char *inert(char *bytes, size_t size)
     return text_steal(&text);
 }
 
-/* NULL: there are too many already. */
+/* NULL: there are too many already.  Refusals leave room: whoever is refused a thousand hosts must not thereby
+ * close the ones that are allowed. */
 static struct request *find_request(struct requests *requests, struct gateway_note *note)
 {
     autofree char *host = inert(note->host, sizeof note->host), *why = inert(note->why, sizeof note->why);
+    size_t refused = 0;
 
     for (size_t i = 0; i < requests->len; i++) {
         struct request *at = &requests->items[i];
@@ -73,8 +76,9 @@ static struct request *find_request(struct requests *requests, struct gateway_no
         if (at->port == note->port && at->allowed == (bool)note->allowed && at->protocol == note->protocol &&
             strcmp(at->host, host) == 0 && strcmp(at->why, why) == 0)
             return at;
+        refused += !at->allowed;
     }
-    if (requests->len == REQUESTS_MAX)
+    if (requests->len == REQUESTS_MAX || (!note->allowed && refused >= REQUESTS_MAX / 2))
         return NULL;
 
     struct request *added = array_add(requests);
@@ -131,6 +135,26 @@ static void tell_inside(struct outlet *outlet, const struct request *request)
     (void)!write(outlet->network->refused, text_string(&line), line.len);
 }
 
+/* One that there is no room for is written down by itself, so often that no disk is filled.  After that nothing
+ * more is let through; a refusal has no effect, and is only counted. */
+static int take_other(struct outlet *outlet, struct gateway_note *note)
+{
+    struct requests *requests = &outlet->requests;
+    autofree char *host = inert(note->host, sizeof note->host), *why = inert(note->why, sizeof note->why);
+    const struct request other = { .host = host,
+                                   .why = why,
+                                   .port = note->port,
+                                   .protocol = (enum gateway_protocol)note->protocol,
+                                   .allowed = note->allowed,
+                                   .count = 1 };
+
+    requests->others++;
+    if (requests->recorded >= (note->allowed ? OTHERS_RECORDED : OTHERS_RECORDED / 2))
+        return note->allowed && outlet->trace ? -1 : 0;
+    requests->recorded++;
+    return record(outlet, &other, note);
+}
+
 /* -1: it could not be written down, and must have no effect. */
 static int take_note(struct outlet *outlet, struct gateway_note *note)
 {
@@ -139,10 +163,8 @@ static int take_note(struct outlet *outlet, struct gateway_note *note)
 
     struct request *request = find_request(&outlet->requests, note);
 
-    if (!request) {
-        outlet->requests.others++;
-        return outlet->trace ? -1 : 0;
-    }
+    if (!request)
+        return take_other(outlet, note);
     request->count++;
     if (record(outlet, request, note) < 0)
         return -1;

@@ -26,7 +26,8 @@ struct request {
 struct requests {
     struct request *items;
     size_t len, cap;
-    uint64_t others; /* that found no room */
+    uint64_t others;   /* that found no room ... */
+    uint64_t recorded; /* ... and are in the trace, one by one */
 };
 
 struct outlet {

@@ -801,6 +801,31 @@ def a_server_is_believed_only_with_a_certificate_for_the_name_that_was_dialled(p
         control_fires(paths(land.run("curl", "-sSk", "--connect-to", "::11.1.1.2:443", "https://self.example.org/self")) == ["/self"], "the server is there, for who does not verify")
 
 
+MANY = """
+import socket
+def ask(name):
+    with socket.create_connection((name, 80), 20) as s:
+        s.sendall(b"GET /x HTTP/1.1\\r\\nHost: %s\\r\\nConnection: close\\r\\n\\r\\n" % name.encode())
+        return s.recv(12).decode()[9:]
+print({ask(f"r{i}.example.net") for i in range(1100)}, ask("web.example.org"))
+"""
+
+
+@test(id="GW-19")
+def whoever_is_refused_a_thousand_hosts_does_not_close_those_that_are_allowed(place):
+    """What is refused takes no room from what is allowed in the record of a sandbox that stays, and is answered all the same."""
+    with Land(place, {"web.example.org": ["11.1.1.1"]}) as land:
+        land.serve("http", "11.1.1.1", 80)
+        ident = land.cove("create", "--allow", "web.example.org").text.strip()
+        try:
+            done = land.cove("exec", ident, "--", "python3", "-c", MANY, timeout=120)
+            equal(done.text, "{'403'} 200\n", done)
+            trace = (place.state / "sandboxes" / ident / "trace.jsonl").read_text()
+            equal(("r1099.example.net" in trace, '"allow"' in trace and "web.example.org" in trace), (True, True), "what stands in the trace")
+        finally:
+            land.cove("rm", "-f", ident)
+
+
 AGAIN = """
 import socket
 for method, path in (("GET", "/away"), ("HEAD", "/away"), ("OPTIONS", "/away"), ("DELETE", "/away"), ("POST", "/away"), ("GET", "/hinted")):
