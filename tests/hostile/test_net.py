@@ -310,16 +310,18 @@ for path, pause in ((b"/first", 4), (b"/second", 60)):
         land.serve("tls", "11.1.1.1", 443, "web.example.org", believed=True)
         land.start(COVE, "run", "--rm", *policy(place, "{ host: web.example.org, methods: GET }"), "--", "python3", "go.py")
         wait_for(lambda: gateways(place), 10, "a gateway")
-        arrived = []
-        wait_for(lambda: arrived.extend(paths(land.run("sleep", "0.3"))) or arrived == ["/first", "/first"], 10, "the first ones")
+        def arrived():
+            return [visit[4] for visit in land.seen() if visit[0] == "request"]
+        wait_for(lambda: arrived() == ["/first"] * 2, 10, "the first ones")
         [gateway] = gateways(place)
         keeper = int(pathlib.Path(f"/proc/{gateway}/stat").read_text().rpartition(")")[2].split()[1])
         os.kill(keeper, signal.SIGSTOP)
         try:
-            equal(paths(land.run("sleep", "5")), [], "requests that arrived while the keeper was stopped")
+            time.sleep(6)
+            equal(arrived(), ["/first"] * 2, "requests that arrived, also while the keeper was stopped")
         finally:
             os.kill(keeper, signal.SIGCONT)
-        wait_for(lambda: arrived.extend(paths(land.run("sleep", "0.3"))) or arrived[2:] == ["/second", "/second"], 10, "the others, now that it goes on")
+        wait_for(lambda: arrived() == ["/first"] * 2 + ["/second"] * 2, 10, "the others, now that it goes on")
 
 
 LABELS = """
@@ -797,6 +799,31 @@ def a_server_is_believed_only_with_a_certificate_for_the_name_that_was_dialled(p
         equal(done.text.split()[:4], ["200", "502", "502", "502"], done)
         equal(paths(done), ["/web"], done)
         control_fires(paths(land.run("curl", "-sSk", "--connect-to", "::11.1.1.2:443", "https://self.example.org/self")) == ["/self"], "the server is there, for who does not verify")
+
+
+MANY = """
+import socket
+def ask(name):
+    with socket.create_connection((name, 80), 20) as s:
+        s.sendall(b"GET /x HTTP/1.1\\r\\nHost: %s\\r\\nConnection: close\\r\\n\\r\\n" % name.encode())
+        return s.recv(12).decode()[9:]
+print({ask(f"r{i}.example.net") for i in range(1100)}, ask("web.example.org"))
+"""
+
+
+@test(id="GW-19")
+def whoever_is_refused_a_thousand_hosts_does_not_close_those_that_are_allowed(place):
+    """What is refused takes no room from what is allowed in the record of a sandbox that stays, and is answered all the same."""
+    with Land(place, {"web.example.org": ["11.1.1.1"]}) as land:
+        land.serve("http", "11.1.1.1", 80)
+        ident = land.cove("create", "--allow", "web.example.org").text.strip()
+        try:
+            done = land.cove("exec", ident, "--", "python3", "-c", MANY, timeout=120)
+            equal(done.text, "{'403'} 200\n", done)
+            trace = (place.state / "sandboxes" / ident / "trace.jsonl").read_text()
+            equal(("r1099.example.net" in trace, '"allow"' in trace and "web.example.org" in trace), (True, True), "what stands in the trace")
+        finally:
+            land.cove("rm", "-f", ident)
 
 
 AGAIN = """

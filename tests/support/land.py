@@ -58,6 +58,10 @@ class Land:
     def start(self, *words, env=None):
         return self.ask(start=list(map(str, words)), env=dict(self.place.env, **(env or {})), cwd=str(self.place.work))["pid"]
 
+    def seen(self):
+        """All visits since the last run() began."""
+        return self.ask(seen=True)["visits"]
+
     def cove(self, *words, without=None, **kwargs):
         from support.harness import COVE, UNSAFE
         env = {"COVE_UNSAFE_WITHOUT": without} if without else None
@@ -345,6 +349,8 @@ def inside(place):
                 zone.update(request["zone"])
             elif "serve" in request:
                 serve(place, request)
+            elif "seen" in request:
+                answer = {"visits": list(visits)}
             elif "start" in request:
                 started.append(subprocess.Popen(request["start"], env=request["env"], cwd=request["cwd"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
                 answer = {"pid": started[-1].pid}
