@@ -17,7 +17,7 @@
  *     first.c       what the first bytes are          relay.c      bytes that pass unread
  *     note.c        verdicts, the keeper              exchange.c   requests and their answers
  *     refusal.c     answers of our own, the end       request.c    whom a request is for, and whether it may
- *     secure.c      TLS that we are an end of
+ *     secure.c      TLS that we are an end of         frame.c      bodies, framed again
  *
  * Should: tell from the address who it is for, from the first bytes what it is, and let it through only if both
  * and the rules agree; wait for the keeper before anything has an effect; hold back whoever sends faster than
@@ -180,6 +180,13 @@ void relay(struct connection *connection);
 
 bool request_take(struct connection *connection);
 void request_late(struct connection *connection);
+
+/* frame.c: passes on a part of a body.  How many of the bytes belonged to it; their data goes to `to`, unless
+ * that is NULL, as it is or in a chunk. */
+
+enum { FRAME_BAD = -1, FRAME_GONE = -2 }; /* the body is framed wrongly; `to` takes no more */
+
+int64_t frame_pass(struct body *body, const char *bytes, size_t len, struct side *to, bool chunked);
 
 /* exchange.c */
 

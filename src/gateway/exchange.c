@@ -12,14 +12,12 @@
 #include "net/answer.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 enum {
     TURNS = 32,            /* before others have theirs */
     INTERIM_MAX = 16,      /* answers before the answer */
     DRAINED_MAX = 1 << 20, /* of a body that nobody takes */
-    FRAME_ROOM = 20,       /* the size of a chunk and its line end */
 };
 
 void exchange_free(struct exchange *exchange)
@@ -28,51 +26,6 @@ void exchange_free(struct exchange *exchange)
         return;
     text_free(&exchange->request);
     free(exchange);
-}
-
-/* --- bodies --- */
-
-/* One chunk of what lies behind FRAME_ROOM bytes at `out`; with room for line end and last chunk behind it. */
-static bool put_chunk(struct side *to, char *out, size_t len, bool last)
-{
-    char size[FRAME_ROOM];
-    int size_len = len ? snprintf(size, sizeof size, "%zx\r\n", len) : 0;
-    char *begin = out + FRAME_ROOM - size_len, *end = out + FRAME_ROOM + len;
-
-    memcpy(begin, size, (size_t)size_len);
-    if (len)
-        end = stpcpy(end, "\r\n");
-    if (last)
-        end = stpcpy(end, "0\r\n\r\n");
-    return side_put(to, begin, (size_t)(end - begin));
-}
-
-enum { PASS_BAD = -1, PASS_GONE = -2 };
-
-/* How many of the bytes belonged to the body; their data goes to `to`, unless that is NULL. */
-static int64_t pass_body(struct body *body, const char *bytes, size_t len, struct side *to, bool chunked)
-{
-    static char out[FRAME_ROOM + SIDE_CHUNK + FRAME_ROOM];
-    size_t at = 0, have = 0;
-    bool sent = true;
-
-    if (len > SIDE_CHUNK)
-        len = SIDE_CHUNK;
-    while (at < len && !body->over) {
-        struct head_part data;
-        int64_t took = body_next(body, bytes + at, len - at, &data);
-
-        if (took < 0)
-            return PASS_BAD;
-        memcpy(out + FRAME_ROOM + have, data.at, data.len);
-        have += data.len;
-        at += (size_t)took;
-    }
-    if (to && chunked && (have || body->over))
-        sent = put_chunk(to, out, have, body->over);
-    else if (to && have)
-        sent = side_put(to, out + FRAME_ROOM, have);
-    return sent ? (int64_t)at : PASS_GONE;
 }
 
 /* --- the request --- */
@@ -128,14 +81,14 @@ static bool pass_request(struct connection *connection)
             return true;
         connection->until = clock_us() + idle_patience;
 
-        int64_t took = pass_body(&exchange->body, client->heard.data, client->heard.len,
-                                 exchange->deaf ? NULL : server, exchange->body.kind == HEAD_CHUNKED);
+        int64_t took = frame_pass(&exchange->body, client->heard.data, client->heard.len,
+                                  exchange->deaf ? NULL : server, exchange->body.kind == HEAD_CHUNKED);
 
-        if (took == PASS_BAD) {
+        if (took == FRAME_BAD) {
             connection_reset(connection);
             return false;
         }
-        if (took == PASS_GONE) {
+        if (took == FRAME_GONE) {
             go_deaf(connection);
             exchange->last = true;
             return true;
@@ -160,7 +113,7 @@ static void bad_answer(struct connection *connection, const char *why)
 static bool take_answer(struct connection *connection, const char *bytes, size_t len)
 {
     struct exchange *exchange = connection->exchange;
-    int64_t took = pass_body(&exchange->answer_body, bytes, len, &connection->client, exchange->chunked);
+    int64_t took = frame_pass(&exchange->answer_body, bytes, len, &connection->client, exchange->chunked);
 
     if (took < 0) {
         connection_reset(connection);

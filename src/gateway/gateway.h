@@ -39,10 +39,9 @@ struct gateway {
     const struct rules *rules;
     int channel; /* to the keeper */
     int sockets[NETWORK_SOCKETS];
-    unsigned generation; /* how many there were before */
-    const char
-        *authority;    /* of this sandbox, key and certificate as PEM; NULL: none, and no TLS is looked into */
-    const char *roots; /* whom the host believes, as PEM; NULL: nobody */
+    unsigned generation;   /* how many there were before */
+    const char *authority; /* of this sandbox, key and certificate as PEM; NULL: it can speak for nobody */
+    const char *roots;     /* whom the host believes, as PEM; NULL: nobody */
 #ifdef COVE_UNSAFE
     const char *without; /* guards to leave out; or NULL */
 #endif

@@ -114,8 +114,10 @@ static _Noreturn void guard_main(const struct cgroup *cgroup, const struct freez
     sweep(&dir, &sweeping);
     if (kept && users < 0)
         store_make_spare(dir.parent, trust_furnish);
-    if (users >= 0)
+    if (users >= 0) {
+        trust_stock(dir.parent); /* there it could not */
         (void)setns(users, CLONE_NEWUSER);
+    }
     if (kept) {
         store_tidy(dir.fd);
         close(dir.fd); /* whoever wants it need not wait for the rest */

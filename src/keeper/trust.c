@@ -263,10 +263,12 @@ static int lay_by_number(const struct laying *laying, const char *authority, str
 {
     autofree char *name = text_format("etc/ssl/certs/%08lx.0", strtoul(authority + 1, NULL, 16));
 
-    if (*authority != '#' || faccessat(laying->layer, "etc/ssl/certs", F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+    if (*authority != '#' || !laying->laid[OURS] ||
+        faccessat(laying->layer, "etc/ssl/certs", F_OK, AT_SYMLINK_NOFOLLOW) < 0)
         return 0;
-    return linkat(laying->layer, OURS_ALONE + 1, laying->layer, name, 0) < 0 ? error_sys(err, "write /%s", name)
-                                                                             : 0;
+    return linkat(laying->layer, laying->laid[OURS], laying->layer, name, 0) < 0
+               ? error_sys(err, "write /%s", name)
+               : 0;
 }
 
 static int lay_all(struct laying *laying, const char *authority, struct error *err)

@@ -3,9 +3,9 @@
 /* The certificate authority of a sandbox, and the files inside by which programs there believe it.
  *
  *   sandboxes/<id>/authority   key and certificate; never shown inside
- *   sandboxes/<id>/t           a layer between the image and what was written: bundles with the host's roots
- * and the sandbox's own, where the image has some sandboxes/<id>/trusted     a link whose text says what `t`
- * was made from */
+ *   sandboxes/<id>/t           a layer between the image and what was written: the host's roots and the
+ *                              sandbox's own, in bundles where programs look
+ *   sandboxes/<id>/trusted     a link whose text says what `t` was made from */
 
 struct error;
 struct plan;

@@ -6,17 +6,16 @@
 
 #include "net/jks.h"
 
+#include "base/memory.h"
+#include "base/own.h"
 #include "base/text.h"
 
-#include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
 /* The plain SHA-1 functions, as in base/sha256.c. */
 #define OPENSSL_API_COMPAT 0x10100000L
-#include <openssl/err.h>
-#include <openssl/pem.h>
 #include <openssl/sha.h>
 
 static const char password[] = "changeit";
@@ -64,41 +63,77 @@ static void add_digest(struct text *out)
     text_add_bytes(out, digest, sizeof digest);
 }
 
-/* How many there were; -1: one of them is none. */
-static int add_all(struct text *out, BIO *in)
+/* What a letter of base64 stands for; 64: nothing, as the end of a line; 65: it is none. */
+static const unsigned char *letters(void)
 {
-    char *name, *header;
-    unsigned char *der;
-    long len;
+    static const char all[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    static unsigned char table[256];
+
+    if (table['B'])
+        return table;
+    memset(table, 65, sizeof table);
+    for (unsigned char i = 0; i < 64; i++)
+        table[(unsigned char)all[i]] = i;
+    table['\n'] = table['\r'] = table['='] = 64;
+    return table;
+}
+
+/* By hand, since OpenSSL takes five times as long and this may be done while somebody waits.  How many bytes;
+ * -1: it is no base64. */
+static long decode(const char *text, size_t len, unsigned char *out)
+{
+    const unsigned char *table = letters();
+    uint32_t held = 0;
+    unsigned bits = 0;
+    long count = 0;
+
+    for (size_t i = 0; i < len; i++) {
+        unsigned char value = table[(unsigned char)text[i]];
+
+        if (value == 65)
+            return -1;
+        if (value == 64)
+            continue;
+        held = held << 6 | value;
+        bits += 6;
+        if (bits >= 8) {
+            bits -= 8;
+            out[count++] = (unsigned char)(held >> bits);
+        }
+    }
+    return count;
+}
+
+/* How many there were; -1: one of them is none. */
+static int add_all(struct text *out, const char *bundle, size_t len)
+{
+    static const char begin[] = "-----BEGIN CERTIFICATE-----", end[] = "-----END CERTIFICATE-----";
+    autofree unsigned char *der = memory_resize(NULL, len + 1);
+    const char *at = bundle;
     int count = 0;
 
-    while (PEM_read_bio(in, &name, &header, &der, &len) == 1) {
-        if (strcmp(name, PEM_STRING_X509) == 0)
-            add_certificate(out, (unsigned)++count, der, len);
-        OPENSSL_free(name);
-        OPENSSL_free(header);
-        OPENSSL_free(der);
-    }
-    bool over = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
+    while ((at = strstr(at, begin))) {
+        at += sizeof begin - 1;
+        const char *over = strstr(at, end);
+        long size = over ? decode(at, (size_t)(over - at), der) : -1;
 
-    ERR_clear_error();
-    return over ? count : -1;
+        if (size <= 0)
+            return -1;
+        add_certificate(out, (unsigned)++count, der, size);
+        at = over;
+    }
+    return count;
 }
 
 bool jks_write(const char *bundle, size_t len, struct text *out)
 {
-    BIO *in = len > INT_MAX ? NULL : BIO_new_mem_buf(bundle, (int)len);
-
-    if (!in)
-        return false;
     add_number(out, 0xfeedfeed, 4);
     add_number(out, 2, 4);
     size_t at = out->len;
 
     add_number(out, 0, 4);
-    int count = add_all(out, in);
+    int count = add_all(out, bundle, len);
 
-    BIO_free(in);
     for (unsigned i = 0; count >= 0 && i < 4; i++)
         out->data[at + i] = (char)((unsigned)count >> (24 - 8 * i));
     add_digest(out);

@@ -7,5 +7,6 @@
 
 struct text;
 
-/* Adds a store of all certificates in a bundle of PEM; false if one cannot be read, then `out` is of no use. */
+/* Adds a store of all certificates in a bundle of PEM, a string of `len` bytes; false if one cannot be read,
+ * then `out` is of no use. */
 bool jks_write(const char *bundle, size_t len, struct text *out);

@@ -3,6 +3,7 @@
 
 #include "net/tls_inner.h"
 
+#include "base/array.h"
 #include "base/error.h"
 #include "base/memory.h"
 
@@ -43,18 +44,20 @@ static bool pass(const unsigned char **at, long *left, int wanted, bool into)
     return true;
 }
 
-/* Whom a certificate is for stands behind four other things. */
+/* Whom a certificate is for stands behind its serial number, algorithm, issuer and time. */
 static bool find_name(struct root *root)
 {
+    static const int before[] = { V_ASN1_INTEGER, V_ASN1_SEQUENCE, V_ASN1_SEQUENCE, V_ASN1_SEQUENCE };
     const unsigned char *at = root->der;
     long left = root->len;
 
-    if (!pass(&at, &left, V_ASN1_SEQUENCE, true) || !pass(&at, &left, V_ASN1_SEQUENCE, true))
-        return false;
+    for (int depth = 0; depth < 2; depth++)
+        if (!pass(&at, &left, V_ASN1_SEQUENCE, true))
+            return false;
     (void)pass(&at, &left, 0, false); /* the version, in certificates that have one */
-    if (!pass(&at, &left, V_ASN1_INTEGER, false) || !pass(&at, &left, V_ASN1_SEQUENCE, false) ||
-        !pass(&at, &left, V_ASN1_SEQUENCE, false) || !pass(&at, &left, V_ASN1_SEQUENCE, false))
-        return false;
+    for (size_t i = 0; i < ARRAY_LEN(before); i++)
+        if (!pass(&at, &left, before[i], false))
+            return false;
     root->name = at;
     root->name_len = left;
     return pass(&at, &left, V_ASN1_SEQUENCE, false);

@@ -5,13 +5,15 @@
  *   sandboxes/<id>/   u0 w0 u1 w1 ...  upper and work directories of the writable layers
  *                     b0 b1 ...        private copies of trees, which the layers lie on (--workspace copy)
  *                     m0 m1 ...        layers of white-outs that hide paths
- *                     authority t trusted  its certificate authority and who is believed inside
- * (keeper/trust.h) record.json      what is known of it, unless it keeps nothing (--rm) trace.jsonl      what
- * happened in it, step by step, if it is one that stays output/          what its steps wrote, as far as it is
- * kept stack            the frozen layer that u0 u1 ... lie on, if any (store/stack.h) spare             the
- * next sandbox's directory, if there was time to make it authorities       those of the next sandboxes
- * (store/authorities.h) images/empty      a directory that is always empty (the second lower of a read-only
- * tree)
+ *                     authority        by which its gateway answers for others (store/authorities.h)
+ *                     t trusted        by which programs inside believe that (keeper/trust.h)
+ *                     record.json      what is known of it, unless it keeps nothing (--rm)
+ *                     trace.jsonl      what happened in it, step by step, if it is one that stays
+ *                     output/          what its steps wrote, as far as it is kept
+ *                     stack            the frozen layer that u0 u1 ... lie on, if any (store/stack.h)
+ *   spare             the next sandbox's directory, if there was time to make it
+ *   authorities       those of the next sandboxes
+ *   images/empty      a directory that is always empty (the second lower of a read-only tree)
  *
  * A directory whose lock nobody holds is a sandbox that does not run.  With a record it is kept
  * until somebody removes it; without one it is what a dead keeper left, and the next end of a run

@@ -326,7 +326,9 @@ def another_user_than_oneself_is_refused_to_an_ordinary_user(place):
 
 # Environment
 
-SET_INSIDE = {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "COVE_SANDBOX"}
+SET_INSIDE = {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "COVE_SANDBOX"} | set(
+    "SSL_CERT_FILE CURL_CA_BUNDLE REQUESTS_CA_BUNDLE PIP_CERT GIT_SSL_CAINFO CARGO_HTTP_CAINFO NODE_EXTRA_CA_CERTS npm_config_cafile AWS_CA_BUNDLE "
+    "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH NIX_SSL_CERT_FILE DENO_CERT".split())  # whom programs believe (test_trust.py)
 
 
 def names_of(done):

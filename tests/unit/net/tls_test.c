@@ -550,6 +550,64 @@ static void a_bundle_is_taken_whole_or_not_at_all(void **state)
     tls_authority_free(other);
 }
 
+static int write_key(BIO *out, const void *key)
+{
+    return PEM_write_bio_PrivateKey(out, key, NULL, NULL, 0, NULL, NULL);
+}
+
+static int write_certificate(BIO *out, const void *certificate)
+{
+    return PEM_write_bio_X509(out, certificate);
+}
+
+/* One whose name others may have as well. */
+static struct tls_authority *namesake(void)
+{
+    struct error err = { 0 };
+    EVP_PKEY *key = tls_key_new();
+    X509 *made = tls_certificate_new(key, NULL, time(NULL) - 3600, time(NULL) + 3600);
+    X509_NAME *name = X509_get_subject_name(made);
+
+    assert_true(X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, (const unsigned char *)"same", -1, -1, 0));
+    assert_true(X509_set_issuer_name(made, name));
+    assert_true(tls_certificate_add(made, made, NID_basic_constraints, "critical,CA:TRUE"));
+    assert_true(tls_certificate_add(made, made, NID_subject_key_identifier, "hash"));
+    assert_true(X509_sign(made, key, EVP_sha256()) > 0);
+    autofree char *key_pem = tls_pem(write_key, key), *pem = tls_pem(write_certificate, made);
+    struct tls_authority *loaded = tls_authority_load(key_pem, pem, &err);
+
+    assert_non_null(loaded);
+    X509_free(made);
+    EVP_PKEY_free(key);
+    return loaded;
+}
+
+static void of_several_with_one_name_the_right_one_is_found(void **state)
+{
+    struct tls_authority *both[] = { namesake(), namesake() }, *third = namesake();
+    autofree char *bundle = text_format("%s%s%s", tls_authority_certificate(ours),
+                                        tls_authority_certificate(both[0]), tls_authority_certificate(both[1]));
+    struct tls_trust *many = trust_in(bundle);
+
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        struct tls_authority *servers[] = { both[1], both[0], third, ours, both[1], both[0] };
+        enum tls_step server, wanted = servers[i] == third ? TLS_FAILED : TLS_DONE;
+        struct pair pair;
+
+        pair_open(&pair);
+        pair.server = tls_accept(servers[i], "a.example.com", pair.fds[0], NULL, 0);
+        pair.client = tls_connect(many, "a.example.com", pair.fds[1]);
+        if (shake(&pair, &server) != wanted)
+            fail_msg("row %d: %s", i, tls_why(pair.client));
+        pair_close(&pair);
+    }
+    tls_trust_free(many);
+    tls_authority_free(both[0]);
+    tls_authority_free(both[1]);
+    tls_authority_free(third);
+}
+
 static void write_file(const char *path, const char *text)
 {
     autofile FILE *file = fopen(path, "we");
@@ -618,6 +676,7 @@ int main(void)
         cmocka_unit_test(certificates_are_remembered_but_not_all),
         cmocka_unit_test(an_authority_can_be_kept),
         cmocka_unit_test(a_bundle_is_taken_whole_or_not_at_all),
+        cmocka_unit_test(of_several_with_one_name_the_right_one_is_found),
         cmocka_unit_test(openssl_verifies_them),
     };
 
