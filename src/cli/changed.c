@@ -135,6 +135,7 @@ static int open_sides(struct changed *changed, const struct record_layer *layer,
 
     if (dir < 0)
         return -1;
+    kept_settle(changed->kept, dir);
     changed->upper = upper_open(dir, &changed->kept->record, layer->number, &changed->linked, err);
     if (changed->upper < 0)
         return -1;

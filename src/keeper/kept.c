@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -319,6 +320,14 @@ bool kept_has_changed_grants(int dir, const struct record *record)
 }
 
 /* --- removing --- */
+
+void kept_settle(const struct kept *kept, int dir)
+{
+    enum { BEAT_MS = 5, BEATS = 2000 };
+
+    for (int i = 0; i < BEATS && !kept_is_alive(kept) && store_is_held(dir); i++)
+        (void)poll(NULL, 0, BEAT_MS);
+}
 
 int kept_open(const struct kept_list *list, const struct kept *kept, struct error *err)
 {

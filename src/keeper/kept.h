@@ -70,6 +70,10 @@ bool kept_has_changed_grants(int dir, const struct record *record);
 /* A handle on its directory. */
 int kept_open(const struct kept_list *list, const struct kept *kept, struct error *err);
 
+/* Waits for the guard of one that has just ended, which removes from its directory what it does not know: also
+ * what a reader puts there. */
+void kept_settle(const struct kept *kept, int dir);
+
 /* Reads its record anew, into the same place, for who has got the lock on `dir` by now: what was read before
  * may be of a time when somebody else had it.  ERROR_MISSING: it was removed meanwhile. */
 int kept_renew(const struct kept_list *list, const struct kept *kept, int dir, struct error *err);

@@ -124,7 +124,9 @@ static void note_seen(int dir, int merged, const struct ids *ids)
     path[len] = '\0';
     name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
     if (text_starts(name, STACK_SEEN))
-        *array_add(&seen) = (struct seen){ fcntl(dir, F_DUPFD_CLOEXEC, 0), text_copy(name), *ids };
+        /* Opened anew: a copy of `dir` would keep the lock that its owner may have on it. */
+        *array_add(&seen) =
+            (struct seen){ openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), text_copy(name), *ids };
 }
 
 void upper_tidy(void)

@@ -194,6 +194,32 @@ def own_memory(pid):
 
 
 @test
+def what_has_stopped_is_read_when_its_guard_is_done_with_it(place):
+    """Who tidies up after a sandbox takes what a reader puts into its directory for remains."""
+    with staying(place) as ident:
+        equal(execute(place, ident, "echo one >one; echo two >two").code, 0)
+        equal(place.cove("stop", ident).code, 0)
+        fd = os.open(place.state / "sandboxes" / ident, os.O_RDONLY | os.O_DIRECTORY)
+        wait_for(lambda: not blocked(fd), what="the guard's end")
+        reading = start(place, "diff", "--name-only", ident)
+        time.sleep(0.3)
+        equal(reading.poll(), None, "it waits")
+        os.close(fd)
+        done = finish(reading)
+        equal((done.code, done.text), (0, "one\ntwo\n"), done)
+        done = place.cove("apply", "--yes", ident)
+        equal((done.code, done.err), (0, b""), done)  # nobody else is at work on it
+
+
+def blocked(fd):
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    return False
+
+
+@test
 def who_waits_for_days_gives_back_what_it_needs_no_more(place):
     if "COVE_SANITIZED" in os.environ:
         return  # has a heap of its own
