@@ -501,17 +501,22 @@ def a_file_that_is_written_all_the_time_is_seen_and_ends_as_it_is(place):
 import select, sys
 n = 0
 f = open("busy", "r+b")
-while not select.select([sys.stdin], [], [], 0)[0]:
+while not select.select([sys.stdin], [], [], 0.05 if n % 50 == 49 else 0)[0]:
     f.seek(0); f.write((b"%08d " % n) * 3000); f.flush(); n += 1
 f.seek(0); f.write(b"finished " * 3000); f.close()
 """
     write(place.work / "busy", "x")
-    watcher = Watcher(place.work)
+    watcher = Watcher(place.work, read=True)
     process = begin(place, "--", "python3", "-c", script, stdin=subprocess.PIPE)
-    wait_for(lambda: len([1 for name, mask, _, _ in watcher.events if name == "busy" and mask & MOVED_TO]) >= 5,
-             seconds=30, what="five states of a file that is being written")
-    equal(finish(process, 60).code, 0)
+    try:
+        wait_for(lambda: len([1 for name, mask, _, _ in watcher.events if name == "busy" and mask & MOVED_TO]) >= 5,
+                 seconds=30, what="five states of a file that is being written")
+    finally:
+        done = finish(process, 60)
+    equal(done.code, 0, done)
     watcher.close()
+    torn = [seen[:40] for name, _, _, seen in watcher.events if name == "busy" and seen and len(set(seen.split())) > 1]
+    equal(torn, [], "states that never were")
     equal((place.work / "busy").read_bytes(), b"finished " * 3000)
 
 
