@@ -165,6 +165,15 @@ static const char *place_of(const struct rule *rule)
     return rule->place ? rule->place : "a rule";
 }
 
+/* A refusal is read by whoever was refused, who may ask the owner to type what it says: for this machine
+ * itself, the local link or what hands out credentials it says nothing. */
+static bool may_be_proposed(const struct address *address)
+{
+    enum address_class class = address_class(address);
+
+    return !address->len || class == ADDRESS_PUBLIC || class == ADDRESS_PRIVATE || class == ADDRESS_RESERVED;
+}
+
 /* `cove allow` as a shell takes it.  The usual ports of a name need not be said. */
 static void command_for(struct verdict *out, const struct address *pin)
 {
@@ -172,6 +181,8 @@ static void command_for(struct verdict *out, const struct address *pin)
     bool usual = out->port == 80 || out->port == 443;
     char shown[ADDRESS_SIZE];
 
+    if (!may_be_proposed(&out->host.address) || (pin && !may_be_proposed(pin)))
+        return;
     if (out->host.address.len == 16)
         text_addf(&target, "[%s]", out->host.text);
     else
@@ -339,7 +350,7 @@ bool rules_upstream(const struct rules *rules, const struct verdict *allowed, co
     else
         decide(out, REASON_ADDRESS, allowed->rule, "%s leads to %s, %s; only a rule with that address opens it",
                out->host.text, shown, address_class_name(class));
-    if (!allowed->pinned.len && class == ADDRESS_PRIVATE)
+    if (!allowed->pinned.len && class != ADDRESS_LOOPBACK) /* nor this machine's own, whatever they look like */
         command_for(out, address);
     return false;
 }

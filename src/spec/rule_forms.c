@@ -122,6 +122,8 @@ static bool read_host_port(const char *in, struct rule *rule, struct text *why)
     const char *colon = strrchr(in, ':');
     bool bracketed = in[0] == '[', address = strchr(in, ':') != colon && !bracketed;
 
+    if (strchr(in, '/'))
+        return refuse(why, "must be a host such as example.com or example.com:8443, not a URL");
     if (bracketed && colon && colon < strchrnul(in, ']'))
         colon = NULL;
     if (address)

@@ -215,6 +215,38 @@ static bool upstream(const struct rules *rules, const char *host, uint16_t port,
     return rules_upstream(rules, &verdict, &address, out);
 }
 
+/* Whoever reads a refusal may ask the owner to type what it proposes. */
+static void nobody_is_told_to_open_this_machine_or_its_credentials(void **state)
+{
+    static const struct {
+        const char *host, *command;
+    } cases[] = {
+        { "169.254.169.254", "" },
+        { "[fd00:ec2::254]", "" },
+        { "100.100.100.200", "" },
+        { "127.0.0.1", "" },
+        { "[::1]", "" },
+        { "[fe80::1]", "" },
+        { "0.0.0.0", "" },
+        { "224.0.0.1", "" },
+        { "8.8.8.8", "cove allow 8.8.8.8:80" },
+        { "10.0.0.1", "cove allow 10.0.0.1:80" },
+        { "example.com", "cove allow example.com" },
+    };
+    struct rules rules;
+    struct verdict refused;
+
+    (void)state;
+    parse_rules("allow mirror.corp.test", NETWORK_RULES, &rules);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+        assert_string_equal(ask(&rules, cases[i].host, strlen(cases[i].host), 80).command, cases[i].command);
+    assert_false(upstream(&rules, "mirror.corp.test", 443, "169.254.169.254", &refused));
+    assert_string_equal(refused.command, "");
+    assert_false(upstream(&rules, "mirror.corp.test", 443, "203.0.113.80", &refused));
+    assert_string_equal(refused.command, "cove allow mirror.corp.test --address 203.0.113.80");
+    rules_free(&rules);
+}
+
 /* DNS-07: where an allowed name leads to counts as well. */
 static void a_name_leads_to_public_addresses_only(void **state)
 {
@@ -533,6 +565,7 @@ int main(void)
         cmocka_unit_test(names_are_judged_as_the_table_says),
         cmocka_unit_test(a_zero_byte_hides_nothing),
         cmocka_unit_test(closed_addresses_stay_closed_in_an_open_network),
+        cmocka_unit_test(nobody_is_told_to_open_this_machine_or_its_credentials),
         cmocka_unit_test(a_name_leads_to_public_addresses_only),
         cmocka_unit_test(a_pinned_address_is_the_only_one),
         cmocka_unit_test(a_registry_may_lie_in_a_private_network),
