@@ -229,16 +229,20 @@ static void take_usage(struct result *result, const struct message *message)
     usage->cpu_from = usage->memory_from = "rusage";
 }
 
-/* What the kernel kept by itself, and how it shows in the end of a command. */
-static bool ended_by(const struct keeper *keeper, enum limit_id *limit)
+/* What the kernel kept by itself, and how it shows in the end of a command; and what nobody has seen yet. */
+static bool ended_by(struct keeper *keeper, enum limit_id *limit)
 {
     const struct limits *limits = keeper->meter.limits;
+    unsigned passed = METER_NONE;
 
-    *limit = LIMIT_MEMORY;
     if (meter_killed(&keeper->meter))
-        return true;
-    *limit = LIMIT_FILE_SIZE;
-    return limits->items[LIMIT_FILE_SIZE].max && keeper->result->signal == SIGXFSZ;
+        passed = LIMIT_MEMORY;
+    else if (limits->items[LIMIT_FILE_SIZE].max && keeper->result->signal == SIGXFSZ)
+        passed = LIMIT_FILE_SIZE;
+    else
+        passed = meter_last_look(&keeper->meter);
+    *limit = (enum limit_id)passed;
+    return passed != METER_NONE;
 }
 
 static void take_exited(struct keeper *keeper, const struct message *message, int *fds, size_t count)

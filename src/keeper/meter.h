@@ -45,6 +45,9 @@ int meter_patience(const struct meter *meter);
 /* Looks, if it is time.  Gives the limit that is passed and has to end the run, else METER_NONE. */
 unsigned meter_look(struct meter *meter);
 
+/* The same of the disk alone, whatever the time: a command that is over may have been quicker than a look. */
+unsigned meter_last_look(struct meter *meter);
+
 /* Whether the kernel ended something because of its memory limit. */
 bool meter_killed(const struct meter *meter);
 

@@ -233,6 +233,8 @@ def more_on_disk_than_allowed_ends_the_run(place):
         result, told = report(place, "sh", "-c", what + "; sleep 20", options=("--disk", "30M"))
         ended_by(result, told, "disk")
         assert time.monotonic() - began < 10 * PATIENCE, what
+    result, told = report(place, "sh", "-c", "head -c 100000000 /dev/zero > f", options=("--disk", "30M"))
+    ended_by(result, told, "disk")  # also one that was over before anybody looked
     result, told = report(place, "sh", "-c", "head -c 10000000 /dev/zero > f; sleep 1", options=("--disk", "30M"), code=0)
     equal(told["limits"]["disk"]["reached"], False)
     running.nothing_left(place)
