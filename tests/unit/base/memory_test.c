@@ -34,7 +34,6 @@ static __attribute__((noinline)) void use_stack(void)
         deep[i] = 1;
 }
 
-#ifndef COVE_SANITIZED /* which has a heap of its own */
 /* What was freed lies below what was not: the heap's end cannot simply sink. */
 static void freed_memory_is_given_back(void **state)
 {
@@ -52,7 +51,6 @@ static void freed_memory_is_given_back(void **state)
     assert_true(before - resident() > PIECES * PIECE / KIB * 9 / 10);
     free(last);
 }
-#endif
 
 static void the_stack_below_is_given_back(void **state)
 {
@@ -69,9 +67,7 @@ static void the_stack_below_is_given_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-#ifndef COVE_SANITIZED
         cmocka_unit_test(freed_memory_is_given_back),
-#endif
         cmocka_unit_test(the_stack_below_is_given_back),
     };
 
