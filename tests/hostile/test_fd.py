@@ -76,6 +76,12 @@ def passed_by_themselves():
     return set(re.findall(r'"(\w+)"', table[:table.index("};")]))
 
 
+def say_whom_to_believe():
+    """Those that lead clients to the sandbox's own certificates, and where to."""
+    table = (pathlib.Path(os.environ["COVE_TESTS"]) / "src/keeper/trust.c").read_text().split("variables[] = {")[1]
+    return set(re.findall(r'"(\w+)="', table[:table.index("};")]))
+
+
 @test(id="FD-04")
 def the_environment_is_the_list_and_nothing_else(place):
     canaries = Canaries()
@@ -85,7 +91,8 @@ def the_environment_is_the_list_and_nothing_else(place):
     have = {line.partition("=")[0] for line in report.say["env"]}
     always = {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "COVE_SANDBOX"}
     assert always <= have and "EDITOR" in have, have
-    equal(have - always - passed_by_themselves(), set(), "variables that are on no list")
+    equal(have - always - passed_by_themselves() - say_whom_to_believe(), set(), "variables that are on no list")
+    equal({line for line in report.say["env"] if line.partition("=")[0] in say_whom_to_believe() and "=/etc/cove-ca/" not in line}, set(), "certificates of the host's")
     canaries.none_in("variables", report)
     asked = attack(place, "environment", env=hostile, options=("-e", "GITHUB_TOKEN", "-e", "MINE=1"))
     assert "MINE=1" in asked.say["env"] and f"GITHUB_TOKEN={hostile['GITHUB_TOKEN']}" in asked.say["env"], "what is asked for passes"

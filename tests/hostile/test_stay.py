@@ -247,11 +247,19 @@ def forks_share_layers_and_see_nothing_of_each_other_afterwards(place):
         place.cove("rm", "-f", other)
 
 
+def held_by(pid):
+    found = []
+    for entry in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            found.append(os.readlink(entry))
+    return found
+
+
 @test(id="FD-01")
 def a_keeper_holds_nothing_of_its_neighbours_and_a_command_nothing_of_its_keeper(place):
     with staying(place) as ident:
         (other,) = place.cove("fork", ident).text.split()
-        held = [os.readlink(entry) for entry in pathlib.Path(f"/proc/{keeper(place, other)}/fd").iterdir()]
+        held = held_by(keeper(place, other))
         equal([path for path in held if ident in path], [], "of the one it was forked from")
         control_fires([path for path in held if other in path], "its own is seen")
         for options in ((), ("--timeout", "30s"), ("-i",)):
