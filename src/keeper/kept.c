@@ -321,14 +321,6 @@ bool kept_has_changed_grants(int dir, const struct record *record)
 
 /* --- removing --- */
 
-void kept_settle(const struct kept *kept, int dir)
-{
-    enum { BEAT_MS = 5, BEATS = 2000 };
-
-    for (int i = 0; i < BEATS && !kept_is_alive(kept) && store_is_held(dir); i++)
-        (void)poll(NULL, 0, BEAT_MS);
-}
-
 int kept_open(const struct kept_list *list, const struct kept *kept, struct error *err)
 {
     return store_enter(list->parent, kept->id, err);
@@ -385,25 +377,59 @@ static int remove_as(const struct record *record, struct sandbox_dir *dir, struc
     return idmap_run(&ids, remove_inside, dir, err);
 }
 
+static int refuse_running(const struct kept *kept, struct error *err)
+{
+    error_set(err, ERROR_REFUSED, "sandbox %.*s is running", KEPT_ID_SHOWN, kept->id);
+    if (kept->record.stays)
+        return error_hint(err, "stop it first: cove stop %.*s, or remove it by cove rm -f", KEPT_ID_SHOWN,
+                          kept->id);
+    return error_hint(err, "end its command first (cove run is process %llu)",
+                      (unsigned long long)kept->record.keeper);
+}
+
+/* Whoever had stopped may have been started since we looked: then its lock is not a guard's. */
+static bool was_started(const struct kept *kept, int dir)
+{
+    autorecord struct record now = RECORD_NONE;
+    struct error ignored;
+
+    return kept->state == KEPT_STOPPED && record_read(dir, kept->id, &now, &ignored) == 0 &&
+           now.state == RECORD_RUNNING;
+}
+
+void kept_settle(const struct kept *kept, int dir)
+{
+    enum { BEAT_MS = 5, BEATS = 2000 };
+
+    for (int i = 0; i < BEATS && !kept_is_alive(kept) && store_is_held(dir) && !was_started(kept, dir); i++)
+        (void)poll(NULL, 0, BEAT_MS);
+}
+
+static int hold_stopped(const struct kept *kept, int dir, struct error *err)
+{
+    enum { GUARD_MS = 10000, BEAT_MS = 50 }; /* a guard may still be at work on one that has stopped */
+
+    for (int waited = 0; store_hold(dir, BEAT_MS) < 0; waited += BEAT_MS) {
+        if (was_started(kept, dir))
+            return refuse_running(kept, err);
+        if (waited >= GUARD_MS)
+            return error_sys(err, "lock the sandbox %.*s", KEPT_ID_SHOWN, kept->id);
+    }
+    return 0;
+}
+
 int kept_remove(const struct kept_list *list, const struct kept *kept, struct error *err)
 {
-    enum { GUARD_MS = 10000 }; /* a guard may still be at work on one that has stopped */
     struct sandbox_dir dir = { .parent = list->parent };
     autoclose int fd = -1;
 
-    if (kept_is_alive(kept)) {
-        error_set(err, ERROR_REFUSED, "sandbox %.*s is running", KEPT_ID_SHOWN, kept->id);
-        if (kept->record.stays)
-            return error_hint(err, "stop it first: cove stop %.*s, or remove it by cove rm -f", KEPT_ID_SHOWN,
-                              kept->id);
-        return error_hint(err, "end its command first (cove run is process %llu)",
-                          (unsigned long long)kept->record.keeper);
-    }
+    if (kept_is_alive(kept))
+        return refuse_running(kept, err);
     fd = kept_open(list, kept, err);
     if (fd < 0)
         return -1;
-    if (store_hold(fd, GUARD_MS) < 0)
-        return error_sys(err, "lock the sandbox %.*s", KEPT_ID_SHOWN, kept->id);
+    if (hold_stopped(kept, fd, err) < 0)
+        return -1;
     memcpy(dir.id, kept->id, sizeof dir.id);
     /* First, so that what is left after a crash in between is nobody's. */
     store_drop_record(fd);
