@@ -362,7 +362,7 @@ def ticks(place, ident):
 @test
 def a_paused_sandbox_does_nothing_until_it_goes_on(place):
     with staying(place) as ident:
-        execute(place, ident, "(n=0; while :; do n=$((n+1)); echo $n >/tmp/t; mv /tmp/t /tmp/ticks; sleep 0.01; done) >/dev/null 2>&1 & (sleep 1000 & kill -STOP $!; echo $! >/tmp/stopped) >/dev/null 2>&1")
+        execute(place, ident, "(n=0; while :; do n=$((n+1)); echo $n >/tmp/t; mv /tmp/t /tmp/ticks; sleep 0.01; done) >/dev/null 2>&1 & (sleep 1000 & kill -STOP $!; echo $! >/tmp/stopped; until grep -q ') T ' /proc/$!/stat; do :; done) >/dev/null 2>&1")
         wait_for(lambda: ticks(place, ident) > 3, what="the clock")
         asked = start(place, "exec", "--timeout", f"{3 * PATIENCE}s", ident, "--", "sh", "-c", "echo begun; sleep 1; echo through")
         read_until(asked.stdout, b"begun\n")
