@@ -51,10 +51,16 @@ fuzz: ## every fuzzer for FUZZ_SECONDS (60) each
 soak: all ## races, thousands of kills, load, long fuzzing
 	@tools/setup check
 	@tools/setup guest
+	@ninja -C $(BUILD) --quiet
 	@tests/soak
 
-install: all ## install below PREFIX (/usr/local)
-	@meson configure $(BUILD) -Dprefix=$(PREFIX) >/dev/null && ninja -C $(BUILD) install
+install: $(BUILD)/build.ninja ## install below PREFIX (/usr/local)
+	@meson configure $(BUILD) -Dprefix=$(PREFIX) >/dev/null && ninja -C $(BUILD) --quiet installed
+	@meson install -C $(BUILD) --no-rebuild --quiet
+	@[ "$$(id -u)" != 0 ] || chown -R --reference=. $(BUILD) # with sudo: who owns the tree goes on building
+
+uninstall: ## remove what make install has put there
+	@ninja -C $(BUILD) --quiet uninstall
 
 deb: ## a Debian package, in build-deb
 	@tools/setup deb
@@ -66,4 +72,4 @@ check-deb: deb ## make the package, look into it, install it into a directory, r
 clean: ## remove what was built
 	rm -rf build build-unsafe build-asan build-fuzz build-clang build-deb
 
-.PHONY: all help quickstart check check-asan check-guest bench lint fuzz soak install deb check-deb clean
+.PHONY: all help quickstart check check-asan check-guest bench lint fuzz soak install uninstall deb check-deb clean

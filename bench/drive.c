@@ -5,9 +5,8 @@
  * Reads lines of words, separated by tabs, and answers each with one line: microseconds, then what came of it.
  *
  *   open DIRECTORY            connect to the keeper of the sandbox with this directory
- *   spawn PROGRAM WORD...     start it here, without any sandbox, and wait for its end: microseconds, exit code
- *   exec PROGRAM WORD...      the same in the sandbox: microseconds, exit code, first line of output
- *   checkpoint                microseconds, layer
+ *   spawn PROGRAM WORD...     start it here, without any sandbox, and wait for its end: microseconds, exit
+ * code, first line of output exec PROGRAM WORD...      the same in the sandbox checkpoint microseconds, layer
  *   rollback LAYER STEP       microseconds
  *   after PROGRAM WORD...     exec, and at once a checkpoint: microseconds of both, layer, step: how long
  * whoever comes next waits for the automatic one
@@ -122,15 +121,36 @@ static void do_open(char *const *words)
     printf("%" PRIu64 "\n", clock_us() - began);
 }
 
+/* As a shell does that wants its output. */
+static pid_t start(char *const *words, int output)
+{
+    posix_spawn_file_actions_t actions;
+    pid_t child;
+
+    if (posix_spawn_file_actions_init(&actions) != 0 ||
+        posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO) != 0 ||
+        posix_spawnp(&child, words[0], &actions, NULL, words, environ) != 0)
+        die(words[0], NULL);
+    posix_spawn_file_actions_destroy(&actions);
+    return child;
+}
+
 static void do_spawn(char *const *words)
 {
     uint64_t began = clock_us();
+    char output[OUTPUT_MAX];
+    int ends[2], status;
     pid_t child;
-    int status;
 
-    if (posix_spawnp(&child, words[0], NULL, NULL, words, environ) != 0 || waitpid(child, &status, 0) < 0)
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        die("make a pipe", NULL);
+    child = start(words, ends[1]);
+    close(ends[1]);
+    read_line(ends[0], output);
+    close(ends[0]);
+    if (waitpid(child, &status, 0) < 0)
         die(words[0], NULL);
-    printf("%" PRIu64 "\t%d\n", clock_us() - began, WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+    printf("%" PRIu64 "\t%d\t%s\n", clock_us() - began, WIFEXITED(status) ? WEXITSTATUS(status) : -1, output);
 }
 
 static void do_exec(char *const *words)

@@ -69,3 +69,12 @@ void strings_sort(struct strings *strings)
     strings->len = kept;
     strings->items[kept] = NULL;
 }
+
+int strings_compare(const struct strings *a, const struct strings *b)
+{
+    int order = 0;
+
+    for (size_t i = 0; order == 0 && i < a->len && i < b->len; i++)
+        order = strcmp(a->items[i], b->items[i]);
+    return order ? order : (int)a->len - (int)b->len;
+}

@@ -31,3 +31,4 @@ void strings_take(struct strings *strings, char *string);      /* owns it from n
 void strings_copy(struct strings *strings, const struct strings *from);
 bool strings_have(const struct strings *strings, const char *string);
 void strings_sort(struct strings *strings); /* by bytes, duplicates removed */
+int strings_compare(const struct strings *a, const struct strings *b);

@@ -16,6 +16,12 @@ char *file_text(int dir, const char *name, size_t most)
 {
     /* Not to wait at a FIFO that somebody put there. */
     autoclose int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+
+    return file_rest(fd, most);
+}
+
+char *file_rest(int fd, size_t most)
+{
     struct stat status;
 
     if (fd < 0 || fstat(fd, &status) < 0 || !S_ISREG(status.st_mode) || status.st_size > (off_t)most)
@@ -36,7 +42,24 @@ char *file_text(int dir, const char *name, size_t most)
     return strlen(content) == len ? steal_ptr(&content) : NULL;
 }
 
-static int write_all(int fd, const char *bytes, size_t len)
+int file_add_rest(int fd, size_t most, struct text *out)
+{
+    char buffer[16384];
+    ssize_t got;
+
+    while ((got = read(fd, buffer, sizeof buffer)) != 0) {
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return -1;
+        text_add_bytes(out, buffer, (size_t)got);
+        if (out->len > most)
+            return 1;
+    }
+    return 0;
+}
+
+int file_put(int fd, const char *bytes, size_t len)
 {
     while (len > 0) {
         ssize_t put = write(fd, bytes, len);
@@ -45,53 +68,6 @@ static int write_all(int fd, const char *bytes, size_t len)
             return -1;
         bytes += put > 0 ? put : 0;
         len -= put > 0 ? (size_t)put : 0;
-    }
-    return 0;
-}
-
-static int write_in_place(const char *path, const void *bytes, size_t len, struct error *err)
-{
-    autoclose int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY);
-
-    if (fd < 0 || write_all(fd, bytes, len) < 0)
-        return error_sys(err, "write to %s", path);
-    return 0;
-}
-
-int file_deliverable(const char *path, struct error *err)
-{
-    const char *name = strrchr(path, '/');
-    autofree char *parent = name ? text_format("%.*s", (int)(name - path + 1), path) : text_copy(".");
-    struct stat info;
-
-    if (strcmp(path, "-") == 0)
-        return 0;
-    if (lstat(path, &info) == 0 && !S_ISREG(info.st_mode)) {
-        if (S_ISDIR(info.st_mode))
-            errno = EISDIR;
-        return S_ISDIR(info.st_mode) || access(path, W_OK) < 0 ? error_sys(err, "write to %s", path) : 0;
-    }
-    return access(parent, W_OK | X_OK) < 0 ? error_sys(err, "write to %s", path) : 0;
-}
-
-int file_deliver(const char *path, const void *bytes, size_t len, struct error *err)
-{
-    struct stat info;
-
-    if (strcmp(path, "-") == 0)
-        return write_all(STDOUT_FILENO, bytes, len) < 0 ? error_sys(err, "write to standard output") : 0;
-    if (lstat(path, &info) == 0 && !S_ISREG(info.st_mode))
-        return write_in_place(path, bytes, len, err);
-
-    autofree char *temporary = text_format("%s.XXXXXX", path);
-    autoclose int fd = mkostemp(temporary, O_CLOEXEC); /* with mode 0600 */
-
-    if (fd < 0)
-        return error_sys(err, "write to %s", path);
-    if (write_all(fd, bytes, len) < 0 || rename(temporary, path) < 0) {
-        error_sys(err, "write to %s", path);
-        unlink(temporary);
-        return -1;
     }
     return 0;
 }

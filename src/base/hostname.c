@@ -57,7 +57,7 @@ static const char *read_name(const char *bytes, size_t len, char out[HOSTNAME_SI
     if (len >= sizeof name)
         return "is longer than 253 bytes";
     for (size_t i = 0; i < len && !why; i++) {
-        name[i] = (char)(bytes[i] >= 'A' && bytes[i] <= 'Z' ? bytes[i] | 0x20 : bytes[i]);
+        name[i] = text_small(bytes[i]);
         why = check_byte(name[i]);
     }
     name[len] = '\0';

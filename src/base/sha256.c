@@ -1,35 +1,37 @@
 #include "base/sha256.h"
 
+#include "base/hash.h"
 #include "base/memory.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-
-/* The plain SHA-256 functions: EVP would link a megabyte of algorithms into every start. */
-#define OPENSSL_API_COMPAT 0x10100000L
-#include <openssl/sha.h>
+#include <string.h>
 
 struct sha256 {
-    SHA256_CTX context;
+    struct hash hash;
 };
 
 struct sha256 *sha256_new(void)
 {
     struct sha256 *sha256 = memory_zero(sizeof *sha256);
 
-    SHA256_Init(&sha256->context);
+    hash_begin(&sha256->hash, HASH_SHA256);
     return sha256;
 }
 
 void sha256_add(struct sha256 *sha256, const void *bytes, size_t len)
 {
-    SHA256_Update(&sha256->context, bytes, len);
+    hash_add(&sha256->hash, bytes, len);
 }
 
 void sha256_end(struct sha256 *sha256, unsigned char out[SHA256_BYTES])
 {
-    if (sha256 && out)
-        SHA256_Final(out, &sha256->context);
+    unsigned char bytes[HASH_BYTES_MAX];
+
+    if (sha256 && out) {
+        hash_end(&sha256->hash, bytes);
+        memcpy(out, bytes, SHA256_BYTES);
+    }
     free(sha256);
 }
 

@@ -24,7 +24,7 @@ static void reserve(struct text *text, size_t more)
 {
     size_t need = text->len + more + 1;
 
-    if (need <= text->cap)
+    if (text->data && need <= text->cap)
         return;
     text->cap = need < 64 ? 64 : need + need / 2;
     text->data = memory_resize(text->data, text->cap);
@@ -46,6 +46,16 @@ void text_cut(struct text *text, size_t len)
         text->data[len] = '\0';
 }
 
+void text_drop(struct text *text, size_t len)
+{
+    if (len == text->len) {
+        text_free(text);
+        return;
+    }
+    text->len -= len;
+    memmove(text->data, text->data + len, text->len + 1);
+}
+
 void text_add(struct text *text, const char *string)
 {
     text_add_bytes(text, string, strlen(string));
@@ -54,15 +64,18 @@ void text_add(struct text *text, const char *string)
 __attribute__((format(printf, 2, 0))) static void add_formatted(struct text *text, const char *format,
                                                                 va_list args)
 {
+    size_t room = text->data ? text->cap - text->len : 0;
     va_list again;
 
     va_copy(again, args);
-    int len = vsnprintf(NULL, 0, format, again);
+    int len = vsnprintf(room ? text->data + text->len : NULL, room, format, again);
     va_end(again);
     if (len < 0)
         abort(); /* only a broken format string gets here */
-    reserve(text, (size_t)len);
-    vsnprintf(text->data + text->len, (size_t)len + 1, format, args);
+    if ((size_t)len >= room) {
+        reserve(text, (size_t)len);
+        vsnprintf(text->data + text->len, (size_t)len + 1, format, args);
+    }
     text->len += (size_t)len;
 }
 
@@ -138,9 +151,10 @@ bool text_is_utf8(const char *string)
     return true;
 }
 
+static const char base64_digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
 void text_add_base64(struct text *text, const void *bytes, size_t len)
 {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     const unsigned char *at = bytes;
 
     for (size_t i = 0; i < len; i += 3) {
@@ -151,9 +165,43 @@ void text_add_base64(struct text *text, const void *bytes, size_t len)
         three |= have > 1 ? (uint32_t)at[i + 1] << 8 : 0;
         three |= have > 2 ? at[i + 2] : 0;
         for (size_t n = 0; n < 4; n++)
-            four[n] = (char)(n > have ? '=' : digits[three >> (18 - 6 * n) & 0x3f]);
+            four[n] = (char)(n > have ? '=' : base64_digits[three >> (18 - 6 * n) & 0x3f]);
         text_add_bytes(text, four, sizeof four);
     }
+}
+
+/* Four of them; how many bytes they stand for, 0: none. */
+static size_t read_base64(const char *four, unsigned char three[3])
+{
+    uint32_t bits = 0;
+    size_t have = four[2] == '=' ? 1 : four[3] == '=' ? 2 : 3;
+
+    for (size_t n = 0; n < 4; n++) {
+        const char *digit = n > have ? base64_digits : strchr(base64_digits, four[n]);
+
+        if (!digit || !*digit || (n > have && four[n] != '='))
+            return 0;
+        bits = bits << 6 | (uint32_t)(digit - base64_digits);
+    }
+    for (size_t n = 0; n < 3; n++)
+        three[n] = (unsigned char)(bits >> (16 - 8 * n));
+    return (have < 2 && three[1]) || (have < 3 && three[2]) ? 0 : have; /* one spelling only */
+}
+
+bool text_add_from_base64(struct text *text, const char *coded)
+{
+    autotext struct text bytes = TEXT_NONE;
+    size_t len = strlen(coded), have = 3;
+
+    for (size_t at = 0; at < len; at += 4) {
+        unsigned char three[3];
+
+        if (have < 3 || len - at < 4 || !(have = read_base64(coded + at, three)))
+            return false;
+        text_add_bytes(&bytes, three, have);
+    }
+    text_add_bytes(text, text_string(&bytes), bytes.len);
+    return true;
 }
 
 void text_add_json(struct text *text, const char *string)
@@ -245,6 +293,13 @@ char *text_copy(const char *string)
     size_t size = strlen(string) + 1;
 
     return memcpy(memory_resize(NULL, size), string, size);
+}
+
+char text_small(char byte)
+{
+    if (byte < 'A' || byte > 'Z')
+        return byte;
+    return (char)(byte - 'A' + 'a');
 }
 
 bool text_starts(const char *string, const char *prefix)

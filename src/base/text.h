@@ -15,8 +15,9 @@ struct text {
 #define autotext __attribute__((cleanup(text_free)))
 
 void text_free(struct text *text);
-void text_clear(struct text *text);           /* empties it, keeps the memory */
-void text_cut(struct text *text, size_t len); /* to the first `len` bytes, as many as it has at least */
+void text_clear(struct text *text);            /* empties it, keeps the memory */
+void text_cut(struct text *text, size_t len);  /* to the first `len` bytes, as many as it has at least */
+void text_drop(struct text *text, size_t len); /* its first `len` bytes; of all also the memory */
 void text_add(struct text *text, const char *string);
 void text_add_bytes(struct text *text, const void *bytes, size_t len);
 void text_addf(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -49,6 +50,13 @@ char *text_copy(const char *string) __attribute__((malloc));
 bool text_is_utf8(const char *string);
 
 void text_add_base64(struct text *text, const void *bytes, size_t len);
+
+/* The bytes that stand behind it.  False, and nothing added: it is not exactly what text_add_base64() writes.
+ */
+bool text_add_from_base64(struct text *text, const char *coded);
+
+/* Of ASCII's letters the small one; whatever the locale. */
+char text_small(char byte);
 
 bool text_starts(const char *string, const char *prefix);
 bool text_ends(const char *string, const char *suffix);

@@ -8,6 +8,7 @@
 #include "box/clone.h"
 
 #include "base/error.h"
+#include "base/own.h"
 #include "base/text.h"
 #include "box/confine.h"
 #include "box/execute.h"
@@ -41,14 +42,21 @@ static _Noreturn void fail(const struct clone_context *context, const struct err
 
 /* A keeper that gave up, or died, needs no answer.  One message is for all who wait: a keeper that
  * sent two would be pushed off its processor by whom the first one woke, and the second come late. */
-static void wait_for_orders(const struct clone_context *context)
+static void wait_for_orders(const struct clone_context *context, int *program)
 {
     struct pollfd polled = { .fd = context->go, .events = POLLIN };
-    char first;
+    int fds[PROTOCOL_FDS_MAX];
+    struct message message = { .kind = MESSAGE_GO };
+    struct error ignored = { 0 };
+    size_t count = 0;
 
-    if (poll(&polled, 1, -1) != 1 ||
-        recv(context->go, &first, sizeof first, context->own_mounter ? MSG_PEEK : 0) <= 0)
+    if (poll(&polled, 1, -1) != 1 || (context->own_mounter ? wire_peek : wire_receive)(
+                                         context->go, &message, fds, &count, &ignored) != WIRE_MESSAGE)
         _exit(125);
+    if (count)
+        own_close(program ? program : &fds[0]);
+    if (program && count)
+        *program = fds[0]; /* what is lent takes the place of what we made ourselves */
 }
 
 /* With a range: root inside, whose ids own what we make. */
@@ -83,7 +91,7 @@ static _Noreturn void be_mounter(const struct clone_context *context, struct exe
 {
     struct error err = { 0 };
 
-    wait_for_orders(context);
+    wait_for_orders(context, NULL);
     umask(0);
     if (take_ids(&x->plan->ids, &err) < 0 || executor_mount(x, &err) < 0)
         fail(context, &err);
@@ -106,7 +114,6 @@ static int fork_mounter(const struct clone_context *context, struct executor *x,
     close(pair[pid != 0]);
     if (pid == 0)
         be_mounter(context, x);
-    processors_read(context->processors);
     processors_move_away(context->processors, pid);
     return 0;
 }
@@ -193,13 +200,13 @@ void clone_main(const struct clone_context *context)
     };
     struct clone_context inside = *context;
 
-    int program;
+    int program = -1;
 
     be_deaf();
     int prepared = prepare(context, &x, &program, &err);
 
     processors_stay(context->processors);
-    wait_for_orders(context);
+    wait_for_orders(context, &program);
     if (prepared < 0 || begin(&x, &err) < 0 || executor_clone(&x, &err) < 0 ||
         confine_rights(&x.plan->ids, &err) < 0)
         fail(context, &err);

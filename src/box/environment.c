@@ -154,6 +154,15 @@ void environment_build(const struct spec *spec, const struct host *host, struct 
     strings_sort(out);
 }
 
+void environment_default(struct strings *env, const struct strings *defaults)
+{
+    struct strings both = STRINGS_NONE;
+
+    environment_join(defaults, env, &both);
+    strings_free(env);
+    *env = both;
+}
+
 void environment_join(const struct strings *base, const struct strings *more, struct strings *out)
 {
     strings_copy(out, base);

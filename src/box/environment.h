@@ -10,3 +10,6 @@ void environment_build(const struct spec *spec, const struct host *host, struct 
 
 /* Both, where they have the same name `more`.  Sorted. */
 void environment_join(const struct strings *base, const struct strings *more, struct strings *out);
+
+/* Adds those whose names are not there yet. */
+void environment_default(struct strings *env, const struct strings *defaults);

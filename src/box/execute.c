@@ -24,6 +24,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* By the descriptor of the fresh /proc: an image's links cannot lead it astray. */
@@ -54,6 +55,31 @@ static bool left_out(const struct plan *plan, const struct step *step)
 }
 #endif
 
+static int do_hand(struct executor *x, const struct step *step, struct error *err)
+{
+    (void)step;
+    return executor_tell(x, &x->root, 1, err);
+}
+
+static int do_part(struct executor *x, const struct step *step, struct error *err)
+{
+    (void)step;
+    return executor_tell(x, NULL, 0, err);
+}
+
+/* It was the mounter who changed it, for us too. */
+static int read_back_root(const struct executor *x, struct error *err)
+{
+    struct stat wanted, ours;
+
+    if (chdir("/") < 0 || fstat(x->root, &wanted) < 0 || stat("/", &ours) < 0)
+        return error_sys(err, "look which root this is");
+    if (wanted.st_dev != ours.st_dev || wanted.st_ino != ours.st_ino ||
+        sys_mount_id(x->root, "") != sys_mount_id(AT_FDCWD, "."))
+        return error_set(err, ERROR_REFUSED, "read back: the root is not the new one");
+    return 0;
+}
+
 /* The root comes as a descriptor: for root, the state directory is closed to the ids inside. */
 static int do_await(struct executor *x, const struct step *step, struct error *err)
 {
@@ -65,7 +91,7 @@ static int do_await(struct executor *x, const struct step *step, struct error *e
     if (wire_receive(x->go, &message, fds, &count, err) != WIRE_MESSAGE)
         return error_set(err, ERROR_SYSTEM, "the process that assembles the root died");
     if (x->root >= 0)
-        return 0;
+        return message.status ? read_back_root(x, err) : 0;
     if (count != 1)
         return error_set(err, ERROR_SYSTEM, "the process that assembles the root sent none");
     x->root = fds[0];
@@ -78,11 +104,17 @@ static int do_hostname(struct executor *x, const struct step *step, struct error
     return sethostname(step->target, strlen(step->target)) < 0 ? error_sys(err, "set the host name") : 0;
 }
 
-/* What is left of the host's root lies over the new one until do_verify has it unmounted.  Paths lead into the
- * new one from here on. */
+/* For everybody in this mount namespace, the clone above all.  It says when it needs nothing of the host any
+ * more, while it still has to furnish /proc.  What is left of the host's root lies over the new one then. */
 static int do_pivot(struct executor *x, const struct step *step, struct error *err)
 {
+    struct message message;
+    int fds[PROTOCOL_FDS_MAX];
+    size_t count;
+
     (void)step;
+    if (wire_receive(x->go, &message, fds, &count, err) != WIRE_MESSAGE)
+        return error_set(err, ERROR_SYSTEM, "the clone died");
     if (fchdir(x->root) < 0 || sys_pivot_root(".", ".") < 0 || chdir("/") < 0)
         return error_sys(err, "change the root");
     x->pivoted = true;
@@ -90,34 +122,13 @@ static int do_pivot(struct executor *x, const struct step *step, struct error *e
 }
 
 /* The old root is unmounted with everything on it; what we hold of it by descriptor is closed before a command
- * runs.  Then the keeper compares our mounts (box_verify), and asks for no command before.  Whether it could
- * open our list itself depends on how the host's /proc is mounted. */
+ * runs.  The kernel has whoever unmounts wait until every processor has noticed, a tenth of a millisecond or
+ * two: meanwhile the clone goes on. */
 static int leave_root(const struct executor *x, struct error *err)
 {
-    struct message message = { .kind = MESSAGE_MOUNTED, .error = x->network->lacking };
-    int fds[PROTOCOL_FDS_MAX];
-
     if (x->pivoted && umount2(".", MNT_DETACH) < 0)
         return error_sys(err, "leave the host's root");
-    fds[0] = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
-    if (fds[0] < 0)
-        return error_sys(err, "open /proc/self/mountinfo");
-
-    size_t count = 1 + network_pack(x->network, fds + 1);
-
-    return wire_send(x->init_fd, &message, fds, count) < 0 ? error_sys(err, "tell the keeper") : 0;
-}
-
-static int leaver_main(void *argument)
-{
-    const struct executor *x = argument;
-    struct message message = { .kind = MESSAGE_FAILED, .status = 125 };
-
-    if (leave_root(x, &message.error) == 0)
-        return 0;
-    error_while(&message.error, "step %zu, %s", x->step + 1, step_name(STEP_VERIFY));
-    (void)wire_send(x->init_fd, &message, NULL, 0);
-    return 125;
+    return executor_tell(x, NULL, 0, err);
 }
 
 /* As many as the limit says, if nothing better keeps it; 0: all. */
@@ -128,24 +139,27 @@ static unsigned processors_wanted(const struct plan *plan)
     return cpus->way == WAY_AFFINITY ? (unsigned)((cpus->max + 999) / 1000) : 0;
 }
 
-/* The kernel has whoever unmounts wait until every processor has noticed, a tenth of a millisecond or two.  So
- * a child does it, which has its own descriptors and uses no heap, while we go on with our memory.  PID 1 waits
- * for its end before anything else: no command is there while somebody has these rights. */
+/* The keeper compares our mounts (box_verify), and lets no command begin before.  Whether it could open our
+ * list itself depends on how the host's /proc is mounted. */
 static int do_verify(struct executor *x, const struct step *step, struct error *err)
 {
-    static _Alignas(16) char stack[64 << 10];
-    static struct executor its; /* not what we change meanwhile */
+    struct message message = { .kind = MESSAGE_MOUNTED, .error = x->network->lacking };
+    int fds[PROTOCOL_FDS_MAX];
 
     (void)step;
     if (x->network->sockets[0] >= 0 && network_open_refused(x->network, err) < 0)
         return -1;
     if (processors_take(x->processors, processors_wanted(x->plan), err) < 0)
         return -1;
-    its = *x;
-    if (clone(leaver_main, stack + sizeof stack, CLONE_VM | SIGCHLD, &its) < 0)
-        return error_sys(err, "fork who leaves the host's root");
-    (void)sched_yield(); /* on our processor it would only begin when we sleep */
-    return 0;
+    autoclose int list = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+
+    if (list < 0)
+        return error_sys(err, "open /proc/self/mountinfo");
+    fds[0] = list;
+
+    size_t count = 1 + network_pack(x->network, fds + 1);
+
+    return wire_send(x->init_fd, &message, fds, count) < 0 ? error_sys(err, "tell the keeper") : 0;
 }
 
 static int do_landlock(struct executor *x, const struct step *step, struct error *err)
@@ -158,14 +172,15 @@ static int do_landlock(struct executor *x, const struct step *step, struct error
 }
 
 static int (*const doers[STEP_COUNT])(struct executor *, const struct step *, struct error *) = {
-    [STEP_ROOT] = do_root,       [STEP_TREE] = do_tree,           [STEP_FILE] = do_file,
-    [STEP_TEXT] = do_text,       [STEP_DIRECTORY] = do_directory, [STEP_LINK] = do_link,
-    [STEP_PROC] = do_mount,      [STEP_TMPFS] = do_mount,         [STEP_DEVPTS] = do_mount,
-    [STEP_DEVICE] = do_device,   [STEP_SYSFS] = do_sysfs,         [STEP_MASK] = do_mask,
-    [STEP_SEAL] = do_seal,       [STEP_READONLY] = do_readonly,   [STEP_KNOB] = do_knob,
-    [STEP_AWAIT] = do_await,     [STEP_LOOPBACK] = do_loopback,   [STEP_HOSTNAME] = do_hostname,
-    [STEP_PROTECT] = do_protect, [STEP_COVER] = do_cover,         [STEP_PIVOT] = do_pivot,
-    [STEP_VERIFY] = do_verify,   [STEP_LANDLOCK] = do_landlock,
+    [STEP_ROOT] = do_root,         [STEP_TREE] = do_tree,           [STEP_FILE] = do_file,
+    [STEP_TEXT] = do_text,         [STEP_DIRECTORY] = do_directory, [STEP_LINK] = do_link,
+    [STEP_PROC] = do_mount,        [STEP_TMPFS] = do_mount,         [STEP_DEVPTS] = do_mount,
+    [STEP_DEVICE] = do_device,     [STEP_SYSFS] = do_sysfs,         [STEP_MASK] = do_mask,
+    [STEP_SEAL] = do_seal,         [STEP_READONLY] = do_readonly,   [STEP_KNOB] = do_knob,
+    [STEP_HAND] = do_hand,         [STEP_AWAIT] = do_await,         [STEP_PART] = do_part,
+    [STEP_LOOPBACK] = do_loopback, [STEP_HOSTNAME] = do_hostname,   [STEP_PROTECT] = do_protect,
+    [STEP_COVER] = do_cover,       [STEP_PIVOT] = do_pivot,         [STEP_VERIFY] = do_verify,
+    [STEP_LANDLOCK] = do_landlock,
 };
 
 #ifdef COVE_UNSAFE
@@ -249,10 +264,7 @@ static int run_steps(struct executor *x, enum actor actor, struct error *err)
 int executor_clone(struct executor *x, struct error *err)
 {
     x->made = x->orders->by_clone;
-    x->root = x->landlock = x->nothing = -1;
-    x->null = open("/dev/null", O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    if (x->null < 0)
-        return error_sys(err, "open /dev/null");
+    x->root = x->landlock = x->nothing = x->null = -1;
     return run_steps(x, BY_CLONE, err);
 }
 
@@ -281,7 +293,7 @@ int executor_open(struct executor *x, struct error *err)
 int executor_mount(struct executor *x, struct error *err)
 {
     x->made = x->orders->by_mounter;
-    if (executor_open(x, err) < 0 || run_steps(x, BY_MOUNTER, err) < 0)
+    if (executor_open(x, err) < 0 || run_steps(x, BY_MOUNTER, err) < 0 || executor_tell(x, NULL, 0, err) < 0)
         return -1;
-    return executor_tell(x, NULL, 0, err);
+    return leave_root(x, err);
 }

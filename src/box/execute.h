@@ -16,7 +16,7 @@ struct executor {
     int empty;               /* a directory that is always empty */
     int userns;              /* for id-mapping, -1 if trees are not */
     int *copies;             /* one a tree: its id-mapped copy, detached (executor_prepare) */
-    int null;                /* the host's /dev/null, for masks of files */
+    int null;                /* the new root's /dev/null, for masks of files; -1: not opened yet */
     int nothing;             /* an empty read-only tmpfs, for masks of directories; -1: not made yet */
     int proc, dev;           /* /proc and /dev of the new root, once mounted */
     int go;                  /* a socket between mounter and clone */
@@ -40,9 +40,9 @@ int executor_prepare(struct executor *x, struct error *err);
 int executor_open(struct executor *x, struct error *err);
 
 /* Both carry out all steps of one actor in order; the error names the step and what it needs.  The
- * mounter sends the root over `go` when it is there, and word when all is done; the clone waits for
- * each where its plan says so.  The clone leaves a child behind, which unmounts the host's root and tells the
- * keeper; who comes after the clone must wait for its end (init/main.c). */
+ * mounter sends the root over `go` when it is there, and word when all is done and when the host's root is
+ * unmounted; the clone waits for each where its plan says so.  The clone tells the keeper.  Who comes after it
+ * must wait for the end of the mounter (init/main.c). */
 int executor_mount(struct executor *x, struct error *err);
 int executor_clone(struct executor *x, struct error *err);
 

@@ -93,9 +93,9 @@ static int hide_in_toolroot(const struct toolroot *row, const struct place *plac
 {
     autostrings struct strings patterns = STRINGS_NONE;
 
-    for (size_t i = 0; i < TOOLROOT_HIDE_MAX && row->hide[i]; i++)
+    for (size_t i = 0; i < TOOLROOT_HIDE_MAX && *row->hide[i]; i++)
         strings_add(&patterns, row->hide[i]);
-    if (row->suspect && holds_secret(place->fd, row->suspect))
+    if (*row->suspect && holds_secret(place->fd, row->suspect))
         strings_add(&tree->hide, row->suspect);
     return hide_find(place->fd, &patterns, &tree->hide, err);
 }
@@ -290,14 +290,14 @@ static int add_list(const struct host *host, const struct strings *paths, enum t
 int grants_add(const struct spec *spec, const struct host *host, struct trees *trees, struct error *err)
 {
     if (add_toolroots(spec, host, trees, err) < 0 ||
-        add_list(host, &spec->read, TREE_RO, "files.read", trees, err) < 0 ||
-        add_list(host, &spec->write, TREE_COW, "files.write", trees, err) < 0)
+        add_list(host, &spec->read, TREE_RO, "--read (files.read)", trees, err) < 0 ||
+        add_list(host, &spec->write, TREE_COW, "--write (files.write)", trees, err) < 0)
         return -1;
     for (size_t i = 0; i < spec->volumes.len; i++) {
         const struct volume *volume = &spec->volumes.items[i];
 
         if (add_grant(host, volume->source, volume->target, volume->mode, trees, err) < 0)
-            return error_while(err, "-v");
+            return error_while(err, "-v (volumes)");
     }
     trees_sort(trees);
     return 0;

@@ -16,8 +16,7 @@
 
 enum { NAME_SIZE = 24 };
 
-/* NULL: there is none, or it needs no directory. */
-static const char *workspace_of(const struct plan *plan)
+const char *laid_workspace(const struct plan *plan)
 {
     for (size_t i = 0; i < plan->trees.len; i++)
         if (strcmp(plan->trees.items[i].why, TREE_WHY_WORKSPACE) == 0)
@@ -46,7 +45,7 @@ static bool is_there(int dir, const char *path)
 
 void laid_put(const struct plan *plan, int upper, int lower, bool own)
 {
-    const char *workspace = workspace_of(plan);
+    const char *workspace = laid_workspace(plan);
     autofree char *path = workspace ? text_copy(workspace + 1) : NULL;
 
     if (!path || is_there(lower, path) || (!own && is_there(upper, path)))
@@ -73,7 +72,7 @@ static uint64_t hash(uint64_t sum, const char *text)
 /* Only of the host image nothing changes but its name. */
 static bool name_it(const struct plan *plan, char name[NAME_SIZE])
 {
-    const char *workspace = plan->host_image ? workspace_of(plan) : NULL;
+    const char *workspace = plan->host_image ? laid_workspace(plan) : NULL;
 
     if (!workspace)
         return false;
@@ -82,9 +81,9 @@ static bool name_it(const struct plan *plan, char name[NAME_SIZE])
     return true;
 }
 
-bool laid_make(const void *owner, int dir)
+/* False: there is none, or it is not whole. */
+static bool make_first(const struct plan *plan, int dir)
 {
-    const struct plan *plan = owner;
     char name[NAME_SIZE];
 
     if (!name_it(plan, name) || mkdirat(dir, name, 0755) < 0)
@@ -96,6 +95,25 @@ bool laid_make(const void *owner, int dir)
     if (upper < 0 || lower < 0)
         return false;
     laid_put(plan, upper, lower, false);
+    return true;
+}
+
+static bool make_layer(int dir, char letter, int number)
+{
+    char name[NAME_SIZE];
+
+    snprintf(name, sizeof name, "%c%d", letter, number);
+    return mkdirat(dir, name, 0755) == 0;
+}
+
+bool laid_furnish(const void *owner, int dir)
+{
+    const struct plan *plan = owner;
+    bool first = make_first(plan, dir);
+
+    for (int i = 0; i < plan->layers; i++)
+        if ((!(first && i == 0) && !make_layer(dir, 'u', i)) || !make_layer(dir, 'w', i))
+            return false;
     return true;
 }
 

@@ -322,6 +322,7 @@ int nettable_load(struct error *err)
 
 /* --- what rules of the owner's add --- */
 
+/* A service of the host comes before all others, since loopback is let through otherwise. */
 static int put_grant(struct netlink *all, const char *granted, struct error *err)
 {
     size_t len = strcspn(granted, " ");
@@ -329,7 +330,9 @@ static int put_grant(struct netlink *all, const char *granted, struct error *err
 
     if (strcmp(granted, "*") != 0 && address_read(granted, len, &address) != ADDRESS_PLAIN)
         return error_set(err, ERROR_INVALID, "%s is no address", granted);
-    begin(all, NFT_MSG_NEWRULE, NLM_F_CREATE | NLM_F_APPEND | NLM_F_ACK);
+    bool service = address.len && address_class(&address) == ADDRESS_LOOPBACK;
+
+    begin(all, NFT_MSG_NEWRULE, NLM_F_CREATE | NLM_F_ACK | (service ? 0 : NLM_F_APPEND));
     netlink_put_text(all, NFTA_RULE_TABLE, TABLE);
     netlink_put_text(all, NFTA_RULE_CHAIN, TURN);
     netlink_nest(all, NFTA_RULE_EXPRESSIONS);

@@ -8,5 +8,6 @@ struct strings;
  * rights, do not give them. */
 int nettable_load(struct error *err);
 
-/* Has TCP to these addresses turned to the gateway too: "ADDRESS PORT", or "*" for all there are. */
+/* Has TCP to these addresses turned to the gateway too: "ADDRESS PORT", also of loopback, or "*" for all there
+ * are but those. */
 int nettable_grant(int fd, const struct strings *granted, struct error *err);

@@ -32,7 +32,8 @@ struct network {
 /* Enters a new network namespace and sets it up. */
 void network_make(struct network *out);
 
-/* Lets connections to so many more addresses come to the gateway: "ADDRESS PORT" each, or "*" for all.  With
+/* Lets connections to so many more addresses come to the gateway: "ADDRESS PORT" each, or "*" for all
+ * but loopback.  With
  * none it does nothing.  An error where there are no sockets. */
 int network_grant(const struct network *network, const struct strings *granted, struct error *err);
 

@@ -201,6 +201,46 @@ static const char *tree_guard(const struct tree *tree)
     return guards[tree->mode];
 }
 
+static void plan_dev(struct plan *plan, enum actor by)
+{
+    static const char *const nodes[] = { "null", "zero", "full", "random", "urandom", "tty" };
+    static const struct {
+        const char *name, *to;
+    } links[] = { { "/dev/fd", "/proc/self/fd" },
+                  { "/dev/stdin", "/proc/self/fd/0" },
+                  { "/dev/stdout", "/proc/self/fd/1" },
+                  { "/dev/stderr", "/proc/self/fd/2" },
+                  { "/dev/ptmx", "pts/ptmx" } };
+    size_t first = plan->steps.len;
+
+    add_at(plan, STEP_TMPFS, "dev", "/dev", "mode=755,size=1m")->flags = MS_NOSUID | MS_NOEXEC;
+    for (size_t i = 0; i < ARRAY_LEN(nodes); i++) {
+        autofree char *node = text_format("/dev/%s", nodes[i]);
+
+        add_at(plan, STEP_DEVICE, "dev", node, node);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(links); i++)
+        add_at(plan, STEP_LINK, "dev", links[i].name, links[i].to);
+    add_at(plan, STEP_DEVPTS, "dev", "/dev/pts", "newinstance,ptmxmode=0666,mode=620,max=256")->flags =
+        MS_NOSUID | MS_NOEXEC;
+
+    uint64_t memory = plan->limits.items[LIMIT_MEMORY].max;
+    autofree char *shm = memory ? text_format("mode=1777,size=%llu", (unsigned long long)memory) : NULL;
+
+    add_at(plan, STEP_TMPFS, "dev", "/dev/shm", shm ? shm : "mode=1777")->flags = MS_NOSUID | MS_NODEV;
+    for (size_t i = first; i < plan->steps.len; i++)
+        plan->steps.items[i].by = by;
+}
+
+/* With /dev, from which /proc gets its masks.  Root's mounter would have it belong to the host; an ordinary
+ * user's has made it before the clone has a network. */
+static void plan_hand(struct plan *plan)
+{
+    if (!plan->ids.shifted)
+        plan_dev(plan, BY_MOUNTER);
+    add_at(plan, STEP_HAND, "root", "/", NULL)->by = BY_MOUNTER;
+}
+
 /* The mounter's part: image, then the trees from the outside in, so that a tree inside another
  * one lies on top of it. */
 static void plan_trees(struct plan *plan, const struct host *host)
@@ -218,6 +258,7 @@ static void plan_trees(struct plan *plan, const struct host *host)
             step->layer = plan->layers++;
         if (i > 0)
             continue;
+        plan_hand(plan);
         /* Before the trees: a disk below /run/media is one. */
         plan_tmpfs(plan, "run", "/run", "mode=755,size=64m", MS_NOSUID | MS_NODEV);
         plan_own_files(plan, host);
@@ -228,6 +269,7 @@ static void plan_trees(struct plan *plan, const struct host *host)
             plan_cover(plan, i, STEP_COVER, &plan->trees.items[i].hide);
         }
     plan_sys(plan);
+    add(plan, STEP_PIVOT, BY_MOUNTER, "pivot");
 }
 
 /* A mount below a shown tree is a tree of its own, and never written through.  Only root can show it: in a user
@@ -313,38 +355,6 @@ static void plan_proc_rest(struct plan *plan)
     }
 }
 
-static void plan_dev(struct plan *plan)
-{
-    static const char *const nodes[] = { "null", "zero", "full", "random", "urandom", "tty" };
-    static const struct {
-        const char *name, *to;
-    } links[] = { { "/dev/fd", "/proc/self/fd" },
-                  { "/dev/stdin", "/proc/self/fd/0" },
-                  { "/dev/stdout", "/proc/self/fd/1" },
-                  { "/dev/stderr", "/proc/self/fd/2" },
-                  { "/dev/ptmx", "pts/ptmx" } };
-    size_t first = plan->steps.len;
-
-    add_at(plan, STEP_TMPFS, "dev", "/dev", "mode=755,size=1m")->flags = MS_NOSUID | MS_NOEXEC;
-    for (size_t i = 0; i < ARRAY_LEN(nodes); i++) {
-        autofree char *node = text_format("/dev/%s", nodes[i]);
-
-        add_at(plan, STEP_DEVICE, "dev", node, node);
-    }
-    for (size_t i = 0; i < ARRAY_LEN(links); i++)
-        add_at(plan, STEP_LINK, "dev", links[i].name, links[i].to);
-    add_at(plan, STEP_DEVPTS, "dev", "/dev/pts", "newinstance,ptmxmode=0666,mode=620,max=256")->flags =
-        MS_NOSUID | MS_NOEXEC;
-
-    uint64_t memory = plan->limits.items[LIMIT_MEMORY].max;
-    autofree char *shm = memory ? text_format("mode=1777,size=%llu", (unsigned long long)memory) : NULL;
-
-    add_at(plan, STEP_TMPFS, "dev", "/dev/shm", shm ? shm : "mode=1777")->flags = MS_NOSUID | MS_NODEV;
-    /* Root's would have them belong to the host; an ordinary user's is through before the clone is. */
-    for (size_t i = first; !plan->ids.shifted && i < plan->steps.len; i++)
-        plan->steps.items[i].by = BY_MOUNTER;
-}
-
 /* What needs no root comes first: the mounter is making it meanwhile.  What is mounted then has
  * nothing to do with its trees, so that both can go on beside each other. */
 static void plan_clone(struct plan *plan)
@@ -353,13 +363,15 @@ static void plan_clone(struct plan *plan)
     add_at(plan, STEP_HOSTNAME, "hostname", plan->hostname, NULL);
     add_at(plan, STEP_AWAIT, "root", "/", NULL);
     plan_proc(plan);
-    plan_dev(plan);
+    if (plan->ids.shifted)
+        plan_dev(plan, BY_CLONE);
+    add(plan, STEP_PART, BY_CLONE, "root");
     plan_proc_rest(plan);
     add_at(plan, STEP_AWAIT, "root", "all trees", NULL);
-    add(plan, STEP_PIVOT, BY_CLONE, "pivot");
-    add(plan, STEP_VERIFY, BY_CLONE, "verify");
     if (plan->landlock_abi > 0)
         add(plan, STEP_LANDLOCK, BY_CLONE, "landlock");
+    add_at(plan, STEP_AWAIT, "root", "the host's root is gone", NULL);
+    add(plan, STEP_VERIFY, BY_CLONE, "verify");
     add(plan, STEP_CAPABILITIES, BY_COMMAND, "capabilities");
     add(plan, STEP_FILTER, BY_COMMAND, "seccomp");
 }
@@ -442,19 +454,25 @@ static uint32_t start_flags(const struct spec *spec, const struct host *host, co
     return flags;
 }
 
-/* Names are reached by addresses of their own, and ports 80 and 443 lead to the gateway anyhow. */
-static void plan_network(struct plan *plan, const struct spec *spec)
+/* Names are reached by addresses of their own, and ports 80 and 443 lead to the gateway anyhow.  Loopback is
+ * the sandbox's, but for services of the host that it is to have there. */
+void plan_granted(const struct spec *spec, struct strings *out)
 {
     for (size_t i = 0; i < spec->rules.len; i++) {
         const struct rule *rule = &spec->rules.items[i];
         struct hostname host;
 
-        if (rule->action == RULE_ALLOW && rule->port && !hostname_read(rule->host, strlen(rule->host), &host) &&
-            hostname_is_address(&host))
-            strings_take(&plan->granted, text_format("%s %u", host.text, rule->port));
+        if ((rule->action == RULE_ALLOW || rule->action == RULE_MOCK) && rule->port &&
+            !hostname_read(rule->host, strlen(rule->host), &host) && hostname_is_address(&host) &&
+            address_class(&host.address) != ADDRESS_LOOPBACK)
+            strings_take(out, text_format("%s %u", host.text, rule->port));
     }
-    if (spec->network == NETWORK_OPEN)
-        strings_add(&plan->granted, "*");
+    for (size_t i = 0; spec->network != NETWORK_NONE && i < spec->host_services.len; i++) {
+        strings_take(out, text_format("127.0.0.1 %s", spec->host_services.items[i]));
+        strings_take(out, text_format("::1 %s", spec->host_services.items[i]));
+    }
+    if (network_is_public(spec->network))
+        strings_add(out, "*");
 }
 
 static void plan_command(struct plan *plan, const struct spec *spec, const struct host *host)
@@ -516,7 +534,7 @@ int plan_build(const struct spec *spec, const struct host *host, const struct wo
     sort_trees(&plan->trees);
     plan->workspace = text_copy(workspace->root);
     plan->cwd = text_copy(workspace->cwd);
-    plan_network(plan, spec);
+    plan_granted(spec, &plan->granted);
     plan_command(plan, spec, host);
     plan_trees(plan, host);
     plan_clone(plan);

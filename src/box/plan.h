@@ -48,7 +48,9 @@ enum step_kind {
     STEP_COVER,    /* the same for what is hidden there: it shows nothing */
     STEP_READONLY, /* what is mounted at target cannot be changed any more */
     STEP_KNOB,     /* writes source to the file target of /proc/sys */
-    STEP_AWAIT,    /* until the mounter has made the root, or all of it */
+    STEP_HAND,     /* the root to the clone, with all in it that the clone needs */
+    STEP_AWAIT,    /* until the mounter has made the root, or all of it, or has left the host's */
+    STEP_PART,     /* the clone needs nothing of the host's root any more */
     STEP_LOOPBACK,
     STEP_HOSTNAME,
     STEP_PIVOT,
@@ -103,6 +105,7 @@ struct plan {
     struct strings writable; /* what Landlock lets the command write below */
     struct strings stack;    /* frozen layers that the writable ones lie on, newest first (store/layers.h) */
     bool trust;   /* the sandbox's directory has a layer with certificates for the root (keeper/trust.h) */
+    bool stays;   /* its PID 1 shares what its program takes of memory with others (box/lent.h) */
     bool resumed; /* it was started before: what a first start puts into its layers is there */
     struct ids ids;
     struct strings argv, env;
@@ -119,6 +122,9 @@ struct plan {
     struct image_check image_check;
     const char *without; /* test builds only: guards that are left out, comma-separated */
 };
+
+/* "ADDRESS PORT" that lead to the gateway besides names; "*": all of them. */
+void plan_granted(const struct spec *spec, struct strings *out);
 
 /* The workspace was found before (the repository's own policy may have narrowed the spec since);
  * `trees` has it, and is empty afterwards. */

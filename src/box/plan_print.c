@@ -36,6 +36,8 @@ static const struct {
     [STEP_COVER] = { "cover", "hide a path of a written tree", "mount_setattr" },
     [STEP_READONLY] = { "readonly", "make a mount read-only", "mount_setattr" },
     [STEP_KNOB] = { "knob", "bound the user namespace", "/proc/sys/user" },
+    [STEP_HAND] = { "hand", "hand the root to the clone", "overlayfs" },
+    [STEP_PART] = { "part", "need the host's root no more", "overlayfs" },
     [STEP_AWAIT] = { "await", "wait for the mounter", "overlayfs" },
     [STEP_LOOPBACK] = { "loopback", "bring up loopback and nothing else", "network namespaces" },
     [STEP_HOSTNAME] = { "hostname", "set the host name", "UTS namespaces" },

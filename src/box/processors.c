@@ -31,10 +31,13 @@ void processors_stay(struct processors *processors)
     (void)sched_setaffinity(0, sizeof only, &only);
 }
 
-void processors_move_away(const struct processors *processors, pid_t pid)
+void processors_move_away(struct processors *processors, pid_t pid)
 {
     cpu_set_t others = processors->allowed;
 
+    if (processors->here < 0)
+        return;
+    find_here(processors);
     if (processors->here < 0)
         return;
     CPU_CLR((unsigned)processors->here, &others);
@@ -53,6 +56,17 @@ static void choose(const struct processors *processors, unsigned most, cpu_set_t
             CPU_SET((begin + i) % CPU_SETSIZE, out);
 }
 
+/* A limit that is not kept must not be called one. */
+static int read_back(const cpu_set_t *taken, struct error *err)
+{
+    cpu_set_t now;
+
+    if (sched_getaffinity(0, sizeof now, &now) < 0)
+        return error_sys(err, "read back which processors were taken");
+    return CPU_EQUAL(&now, taken) ? 0
+                                  : error_set(err, ERROR_UNSUPPORTED, "the limit on processors does not hold");
+}
+
 int processors_take(const struct processors *processors, unsigned most, struct error *err)
 {
     cpu_set_t taken = processors->allowed;
@@ -61,5 +75,7 @@ int processors_take(const struct processors *processors, unsigned most, struct e
         return 0;
     if (most)
         choose(processors, most, &taken);
-    return sched_setaffinity(0, sizeof taken, &taken) < 0 ? error_sys(err, "take processors again") : 0;
+    if (sched_setaffinity(0, sizeof taken, &taken) < 0)
+        return error_sys(err, "take processors again");
+    return most ? read_back(&taken, err) : 0;
 }

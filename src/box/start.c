@@ -10,6 +10,8 @@
 #include "box/execute.h"
 #include "box/host.h"
 #include "box/idmap.h"
+#include "box/init_program.h"
+#include "box/lent.h"
 #include "box/network.h"
 #include "box/orders.h"
 #include "box/processors.h"
@@ -33,11 +35,11 @@
 
 enum { GROUP_PATIENCE_MS = 2000 };
 
-static int wake(const struct box *box, struct error *err)
+static int wake(const struct box *box, int program, struct error *err)
 {
     struct message message = { .kind = MESSAGE_GO };
 
-    return wire_send(box->go, &message, NULL, 0) < 0 ? error_sys(err, "wake the clone") : 0;
+    return wire_send(box->go, &message, &program, program >= 0) < 0 ? error_sys(err, "wake the clone") : 0;
 }
 
 static int enter_mounts(int namespace, struct error *err)
@@ -172,7 +174,11 @@ static int give_orders(const struct plan *plan, const struct host *host, const c
         return -1;
     if ((ids->shifted || ids->helpers) && idmap_write(ids, box->pid, err) < 0)
         return error_while(err, "map ids");
-    if (wake(box, err) < 0)
+
+    const struct lent shared = init_lent();
+    autoclose int program = plan->stays ? lent_take(host->state, &shared) : -1;
+
+    if (wake(box, program, err) < 0)
         return -1;
     if (ids->shifted)
         return run_mounter(box, err);

@@ -39,7 +39,7 @@ bool step_is_writable(const struct plan *plan, const struct step *step);
 bool step_is_of(const struct step *step, uint64_t trees);
 /* Mounts the overlay of a step on `target`. */
 int overlay_mount(struct executor *x, const struct step *step, int target, struct error *err);
-/* A message to the clone. */
+/* A message from the mounter to the clone, or back. */
 int executor_tell(const struct executor *x, const int *fds, size_t count, struct error *err);
 
 /* --- steps_mounts.c: files, file systems, devices, masks ----------------------------------------- */

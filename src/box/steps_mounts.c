@@ -265,6 +265,14 @@ static int mask_directory(struct executor *x, const char *name)
     return x->nothing < 0 ? -1 : 0;
 }
 
+/* From the new /dev: the host's may be gone from this mount namespace at any moment. */
+static int mask_file(struct executor *x, const char *name)
+{
+    if (x->null < 0)
+        x->null = inside_open(x, "/dev/null", O_NOFOLLOW);
+    return x->null < 0 ? -1 : mount(sys_fd_path(x->null).text, name, NULL, MS_BIND, NULL);
+}
+
 int do_mask(struct executor *x, const struct step *step, struct error *err)
 {
     const char *name = step->target + strlen("/proc/");
@@ -280,7 +288,7 @@ int do_mask(struct executor *x, const struct step *step, struct error *err)
     if (S_ISDIR(status.st_mode))
         result = mask_directory(x, name);
     else
-        result = mount(sys_fd_path(x->null).text, name, NULL, MS_BIND, NULL);
+        result = mask_file(x, name);
     if (result < 0 ||
         mount_remember_id(x, sys_mount_id(x->proc, name), S_ISDIR(status.st_mode) ? MS_RDONLY : 0) < 0)
         return error_sys(err, "hide %s", step->target);

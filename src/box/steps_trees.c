@@ -6,6 +6,7 @@
 #include "box/laid.h"
 #include "box/mounts.h"
 #include "init/wire.h"
+#include "store/authorities.h"
 #include "store/stack.h"
 #include "sys/sys.h"
 
@@ -137,10 +138,15 @@ static int open_layer(const struct executor *x, char letter, int number, struct 
 
     snprintf(name, sizeof name, "%c%d", letter, number);
     bool made = mkdirat(x->layers, name, 0755) == 0;
+    struct stat status;
 
     if (!made && errno != EEXIST)
         return error_sys(err, "make the layer %s", name);
-    if ((made || !x->plan->resumed) && inside_own(x, x->layers, name) < 0)
+    /* One that lay ready and was not needed so far (box/laid.h) is still the host's root's, who is nobody
+     * inside. */
+    bool unused = !made && fstatat(x->layers, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && status.st_uid == 0;
+
+    if ((made || unused || !x->plan->resumed) && inside_own(x, x->layers, name) < 0)
         return error_sys(err, "own the layer %s", name);
 
     int fd = openat(x->layers, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -307,7 +313,7 @@ static int open_trust(struct executor *x, const struct step *step, int *trust, s
 {
     if (step->kind != STEP_ROOT || !x->plan->trust || x->look_only)
         return 0;
-    *trust = openat(x->layers, "t", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    *trust = openat(x->layers, STORE_TRUST_LAYER, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (*trust < 0)
         return error_sys(err, "open the layer with certificates");
     return tree_needs_id_map(x, step) ? map_layer(x, trust, 'c', step->tree, err) : 0;
@@ -377,9 +383,9 @@ int overlay_mount(struct executor *x, const struct step *step, int target, struc
 
 int executor_tell(const struct executor *x, const int *fds, size_t count, struct error *err)
 {
-    struct message message = { .kind = MESSAGE_GO };
+    struct message message = { .kind = MESSAGE_GO, .status = x->pivoted };
 
-    return wire_send(x->go, &message, fds, count) < 0 ? error_sys(err, "tell the clone") : 0;
+    return wire_send(x->go, &message, fds, count) < 0 ? error_sys(err, "tell who else sets it up") : 0;
 }
 
 /* The new root lies over the sandbox's own directory, or in the stage if there is one. */
@@ -406,7 +412,7 @@ int do_root(struct executor *x, const struct step *step, struct error *err)
     x->root = openat(above, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (x->root < 0 || mount_remember(x, "/", step->flags) < 0)
         return error_sys(err, "open the new root");
-    return executor_tell(x, &x->root, 1, err);
+    return 0;
 }
 
 /* The host's own tree, without what is mounted below it. */

@@ -9,12 +9,13 @@ enum toolroot_kind { TOOLROOT_TOOL, TOOLROOT_CACHE };
 
 enum { TOOLROOT_HIDE_MAX = 8 };
 
+/* Texts in place: by address they would be put right, and so take memory, in every process of ours. */
 struct toolroot {
-    const char *path; /* below the home directory unless it begins with a slash */
+    char path[40]; /* below the home directory unless it begins with a slash */
     enum tree_mode mode;
     enum toolroot_kind kind;
-    const char *hide[TOOLROOT_HIDE_MAX]; /* patterns as in hide.h, all of them with a slash */
-    const char *suspect;                 /* a file that is hidden if it holds a password or token */
+    char hide[TOOLROOT_HIDE_MAX][48]; /* patterns as in hide.h, all of them with a slash; "": no more */
+    char suspect[16];                 /* a file that is hidden if it holds a password or token; "": none */
 };
 
 extern const struct toolroot toolroots[];

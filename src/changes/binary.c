@@ -1,5 +1,6 @@
 #include "changes/binary.h"
 
+#include "base/hash.h"
 #include "base/memory.h"
 #include "base/own.h"
 #include "base/text.h"
@@ -9,25 +10,21 @@
 #include <string.h>
 #include <zlib.h>
 
-/* The plain SHA-1 functions, as in spec/spec.c. */
-#define OPENSSL_API_COMPAT 0x10100000L
-#include <openssl/sha.h>
-
 enum { LINE = 52, GROUP = 4, DIGITS = 5 };
 
 void binary_name(const char *bytes, size_t len, char out[BINARY_HEX + 1])
 {
     char head[32];
-    unsigned char hash[SHA_DIGEST_LENGTH];
+    unsigned char name[HASH_BYTES_MAX];
     int head_len = snprintf(head, sizeof head, "blob %zu", len) + 1;
-    SHA_CTX context;
+    struct hash hash;
 
-    SHA1_Init(&context);
-    SHA1_Update(&context, head, (size_t)head_len);
-    SHA1_Update(&context, bytes, len);
-    SHA1_Final(hash, &context);
+    hash_begin(&hash, HASH_SHA1);
+    hash_add(&hash, head, (size_t)head_len);
+    hash_add(&hash, bytes, len);
+    hash_end(&hash, name);
     for (size_t i = 0; i < BINARY_HEX / 2; i++)
-        snprintf(out + 2 * i, 3, "%02x", hash[i]);
+        snprintf(out + 2 * i, 3, "%02x", name[i]);
 }
 
 static void add_group(struct text *out, const unsigned char *bytes, size_t len)

@@ -167,8 +167,7 @@ static char *fold_plain(const char *name)
             free(folded);
             return NULL;
         }
-        if (*at >= 'A' && *at <= 'Z')
-            *at = (char)(*at + ('a' - 'A'));
+        *at = text_small(*at);
     }
     return folded;
 }

@@ -205,16 +205,47 @@ static void add_literal(const struct patch_source *source, const struct change *
     binary_add_literal(out, text_string(&after), after.len);
 }
 
+static void add_side_name(struct text *out, const struct side *side, const char *prefix, const char *path)
+{
+    if (is_shown_as_patch(side))
+        add_name(out, prefix, path);
+    else
+        text_add(out, "/dev/null");
+}
+
+/* As git does without --binary; `git apply` takes it for what it is, and refuses. */
+static void add_differ(const struct change *change, struct text *out)
+{
+    text_add(out, "Binary files ");
+    add_side_name(out, &change->old, "a/", name_before(change));
+    text_add(out, " and ");
+    add_side_name(out, &change->new, "b/", name_after(change));
+    text_add(out, " differ\n");
+}
+
+static void add_sizes(const struct change *change, const char *more, struct text *out)
+{
+    text_addf(out, "# binary: %llu bytes before, %llu after%s\n", (unsigned long long)change->old.size,
+              (unsigned long long)change->new.size, more);
+}
+
 static void add_binary(const struct patch_source *source, const struct change *change,
                        const struct patch_bytes *old, const struct patch_bytes *new, struct text *out)
 {
-    if (!source->for_eyes) {
+    bool named = !source->for_eyes && source->binary_most && change->new.size > source->binary_most;
+
+    if (!source->for_eyes && !named) {
         add_literal(source, change, old, new, out);
         return;
     }
-    add_head(change, out);
-    text_addf(out, "# binary: %llu bytes before, %llu after\n", (unsigned long long)change->old.size,
-              (unsigned long long)change->new.size);
+    if (named) { /* git takes what stands right behind a head for its patch, and anything else for its end */
+        add_sizes(change, "; --binary writes them", out);
+        add_head(change, out);
+        add_differ(change, out);
+    } else {
+        add_head(change, out);
+        add_sizes(change, "", out);
+    }
 }
 
 /* Where a name has blanks, a tab says where it ends. */

@@ -2,6 +2,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct change;
 struct changes;
@@ -11,7 +12,8 @@ struct text;
 /* Both sides of changes: where the old and the new bytes are. */
 struct patch_source {
     int upper, base;
-    bool for_eyes; /* a person reads it: no bytes of binary files, directories that moved in one line */
+    bool for_eyes;        /* a person reads it: no bytes of binary files, directories that moved in one line */
+    uint64_t binary_most; /* of larger binary files it is only said that they differ; 0: of none */
 };
 
 /* One side's bytes: of a file, or the target of a link. */

@@ -2,6 +2,7 @@
 
 #include "base/array.h"
 #include "base/glob.h"
+#include "base/text.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -76,13 +77,6 @@ static const char *folded_to_ascii(uint32_t code)
     return NULL;
 }
 
-static char small(char byte)
-{
-    if (byte >= 'A' && byte <= 'Z')
-        return (char)(byte - 'A' + 'a');
-    return byte;
-}
-
 /* Writes a component in its plain form, which is never longer than it was.  What follows a colon
  * names a stream of the same file on NTFS. */
 static size_t fold(struct span component, char *out)
@@ -104,7 +98,7 @@ static size_t fold(struct span component, char *out)
             continue;
         }
         for (size_t i = 0; i < len; i++)
-            out[used++] = small(component.at[at + i]);
+            out[used++] = text_small(component.at[at + i]);
     }
 
     size_t kept = used;

@@ -5,6 +5,7 @@
 #include "changes/runpart.h"
 
 #include "base/glob.h"
+#include "base/text.h"
 
 #include <jansson.h>
 #include <stdarg.h>
@@ -179,13 +180,6 @@ static bool compare_lines(const struct classify_input *in, const struct dialect 
 
 /* --- keys and values ------------------------------------------------------------------------- */
 
-static char small(char byte)
-{
-    if (byte >= 'A' && byte <= 'Z')
-        return (char)(byte - 'A' + 'a');
-    return byte;
-}
-
 /* Adds a name in small letters, without blanks and quotes.  False if it is too long, or has an
  * escape in it, which could stand for anything. */
 static bool add_name(char *name, struct span from)
@@ -200,7 +194,7 @@ static bool add_name(char *name, struct span from)
             return false;
         }
         if (!is_blank(byte) && byte != '"' && byte != '\'')
-            name[used++] = small(byte);
+            name[used++] = text_small(byte);
     }
     name[used] = '\0';
     return true;

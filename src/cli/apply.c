@@ -435,7 +435,7 @@ int cli_apply(struct options *options, struct error *err)
                                  .home = options->run.to != NULL };
 
     if (changed_read(&wish, &changed, err) < 0)
-        return which_error(err);
+        return -1;
 
     __attribute__((cleanup(consent_free))) struct consent consent = {
         .changed = &changed,

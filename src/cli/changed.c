@@ -11,6 +11,7 @@
 #include "cli/whereabouts.h"
 #include "git/own.h"
 #include "keeper/upper.h"
+#include "spec/node.h"
 #include "store/bottom.h"
 #include "store/lineage.h"
 #include "sys/sys.h"
@@ -226,7 +227,15 @@ const struct kept *changed_choose(const struct which *which, const struct string
     /* Less than what an id may be shortened to is a path, whatever ids begin with. */
     if (!kept && words->len && err->kind != ERROR_MISSING && strlen(words->items[0]) >= 3)
         return NULL;
-    return kept ? kept : which_sandbox(which, NULL, err);
+    if (!kept)
+        kept = which_sandbox(which, NULL, err);
+    if (!kept && words->len) {
+        autotext struct text shown = TEXT_NONE;
+
+        node_show_text(words->items[0], &shown);
+        (void)error_while(err, "no sandbox is called %s", text_string(&shown));
+    }
+    return kept;
 }
 
 /* --- paths --- */
@@ -323,7 +332,9 @@ static int check_first(const struct changed *changed, const struct strings *word
         return 0;
     error_set(err, ERROR_MISSING, "'%.100s' is neither a sandbox nor a path that is there or was changed",
               words->items[0]);
-    return error_hint(err, "`cove ls` lists sandboxes");
+    error_hint(err, "`cove ls` lists sandboxes");
+    return strchr(words->items[0], '@') ? error_hint(err, "what lies between two steps: cove diff ID A..B")
+                                        : -1;
 }
 
 static int by_string(const void *a, const void *b)
@@ -444,9 +455,17 @@ int changed_read(const struct changed_wish *wish, struct changed *out, struct er
     if (which_read(&out->which, err) < 0)
         return -1;
     out->kept = changed_choose(&out->which, words, &first, err);
-    if (!out->kept || find_workspace(out, wish->to, err) < 0 ||
-        check_running(out->kept, wish->running, err) < 0)
+    if (!out->kept || find_workspace(out, wish->to, err) < 0)
         return -1;
+    if (check_running(out->kept, wish->running, err) < 0) {
+        if (first || !words->len)
+            return -1;
+        /* Nobody who mistypes a name is told to stop another sandbox. */
+        return error_set(
+            err, ERROR_REFUSED,
+            "'%.60s' names no sandbox, and the last one here, %.12s, still runs; `cove ls` lists them",
+            words->items[0], out->kept->id);
+    }
     if (changed_paths(out, words, first, &out->paths, err) < 0 || scan(out, wish->home, err) < 0)
         return -1;
     if (check_first(out, words, first, err) < 0)

@@ -43,6 +43,21 @@ static void add_choices(struct text *out, const struct option *option)
         text_addf(out, "%s%s", i ? " " : "", option->choices[i]);
 }
 
+/* What may stand right behind the command's name: its verbs, a shell, a command to be helped with. */
+static bool add_first_words(const struct command *command, struct text *out)
+{
+    bool helps = strcmp(command->name, "help") == 0;
+
+    if (strcmp(command->name, "completion") == 0)
+        text_add(out, "bash zsh fish");
+    for (size_t i = 0; command->verbs && command->verbs[i]; i++)
+        text_addf(out, "%s%s", i ? " " : "", command->verbs[i]);
+    for (size_t i = 0; helps && i < commands_len; i++)
+        if (!commands[i].hidden)
+            text_addf(out, "%s%s", i ? " " : "", commands[i].name);
+    return command->verbs || helps || strcmp(command->name, "completion") == 0;
+}
+
 /* bash */
 
 /* Lists of words by the last word: what may follow an option that takes a value. */
@@ -80,6 +95,15 @@ static void bash_options(const struct command *command, struct text *out)
     text_add(out, "' ;;\n");
 }
 
+static void bash_first_words(const struct command *command, struct text *out)
+{
+    autotext struct text words = TEXT_NONE;
+
+    if (add_first_words(command, &words))
+        text_addf(out, "    %s:2:*) COMPREPLY=($(compgen -W '%s' -- \"$word\")) ;;\n", command->name,
+                  words.data);
+}
+
 static void bash_write(struct text *out)
 {
     text_add(out, "_cove()\n{\n    local word=$2 before=$3 command=${COMP_WORDS[1]} options=\n\n"
@@ -87,7 +111,12 @@ static void bash_write(struct text *out)
     for (size_t i = 0; i < commands_len; i++)
         if (!commands[i].hidden)
             text_addf(out, "%s%s", i ? " " : "", commands[i].name);
-    text_add(out, "' -- \"$word\"))\n        return\n    fi\n    case $command:$before in\n");
+    text_add(out, "' -- \"$word\"))\n        return\n    fi\n"
+                  "    local at\n    for ((at = 2; at < COMP_CWORD; at++)); do\n"
+                  "        [ \"${COMP_WORDS[at]}\" = -- ] || continue\n"
+                  "        [ $((at + 1)) -ne \"$COMP_CWORD\" ] || COMPREPLY=($(compgen -c -- \"$word\"))\n"
+                  "        return 0\n    done\n"
+                  "    case $command:$before in\n");
     for (size_t i = 0; i < commands_len; i++)
         if (!commands[i].hidden)
             bash_values(&commands[i], out);
@@ -95,10 +124,11 @@ static void bash_write(struct text *out)
     for (size_t i = 0; i < commands_len; i++)
         if (!commands[i].hidden)
             bash_options(&commands[i], out);
-    text_add(out, "    esac\n    case $command:$word in\n"
-                  "    *:-*) COMPREPLY=($(compgen -W \"$options\" -- \"$word\")) ;;\n"
-                  "    completion:*) COMPREPLY=($(compgen -W 'bash zsh fish' -- \"$word\")) ;;\n"
-                  "    run:*) COMPREPLY=($(compgen -c -- \"$word\")) ;;\n"
+    text_add(out, "    esac\n    case $command:$COMP_CWORD:$word in\n"
+                  "    *:-*) COMPREPLY=($(compgen -W \"$options\" -- \"$word\")) ;;\n");
+    for (size_t i = 0; i < commands_len; i++)
+        bash_first_words(&commands[i], out);
+    text_add(out, "    run:*) COMPREPLY=($(compgen -c -- \"$word\")) ;;\n"
                   "    esac\n}\ncomplete -o default -F _cove cove\n");
 }
 
@@ -134,6 +164,19 @@ static void zsh_option(const struct option *option, struct text *out)
     }
 }
 
+/* What stands behind the options: a command line after so many words of our own, or our own words. */
+static void zsh_words(const struct command *command, struct text *out)
+{
+    autotext struct text words = TEXT_NONE;
+
+    if (add_first_words(command, &words))
+        text_addf(out, "        '1:word:(%s)' '*:file:_files' ;;\n", words.data);
+    else if (command->spec)
+        text_add(out, "        '*::command:_normal' ;;\n");
+    else
+        text_add(out, "        '*:: :' ;;\n");
+}
+
 static void zsh_write(struct text *out)
 {
     text_add(out, "#compdef cove\n\n_cove()\n{\n    local -a names\n    names=(\n");
@@ -155,9 +198,7 @@ static void zsh_write(struct text *out)
         text_addf(out, "    %s) _arguments -s -A '-*' \\\n", commands[i].name);
         for (size_t j = 0; option_at(&commands[i], j, &option); j++)
             zsh_option(&option, out);
-        text_add(out, commands[i].spec                              ? "        '*::command:_normal' ;;\n"
-                      : strcmp(commands[i].name, "completion") == 0 ? "        ':shell:(bash zsh fish)' ;;\n"
-                                                                    : "        '*:: :' ;;\n");
+        zsh_words(&commands[i], out);
     }
     text_add(out, "    esac\n}\n\n_cove \"$@\"\n");
 }
@@ -181,6 +222,15 @@ static void fish_option(const struct command *command, const struct option *opti
     text_add(out, "\n");
 }
 
+static void fish_first_words(const struct command *command, struct text *out)
+{
+    autotext struct text words = TEXT_NONE;
+
+    if (add_first_words(command, &words))
+        text_addf(out, "complete -c cove -n '__fish_seen_subcommand_from %s' -f -a '%s'\n", command->name,
+                  words.data);
+}
+
 static void fish_write(struct text *out)
 {
     for (size_t i = 0; i < commands_len; i++) {
@@ -193,9 +243,9 @@ static void fish_write(struct text *out)
         text_add(out, "\n");
         for (size_t j = 0; option_at(&commands[i], j, &option); j++)
             fish_option(&commands[i], &option, out);
+        fish_first_words(&commands[i], out);
     }
-    text_add(out, "complete -c cove -n '__fish_seen_subcommand_from completion' -f -a 'bash zsh fish'\n"
-                  "complete -c cove -n '__fish_seen_subcommand_from run' -f -a '(__fish_complete_command)'\n");
+    text_add(out, "complete -c cove -n '__fish_seen_subcommand_from run' -f -a '(__fish_complete_command)'\n");
 }
 
 static const struct shell {

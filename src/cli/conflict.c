@@ -67,11 +67,15 @@ void conflict_show(const struct changed *changed, int tree, const struct change 
     show(text_string(&shown), (struct named){ "before", &before }, (struct named){ "sandbox", &sandbox });
 }
 
-void conflict_show_ways(void)
+void conflict_show_ways(const struct kept *kept)
 {
-    fputs("Nothing was lost. To go on, for one PATH or several:\n"
-          "  cove apply --conflict host PATH      your file stays\n"
-          "  cove apply --conflict sandbox PATH   the sandbox's takes its place\n"
-          "  cove apply --conflict both PATH      yours stays, the sandbox's is put beside it\n",
-          stderr);
+    static const char *const ways[][2] = { { "host", "your file stays" },
+                                           { "sandbox", "the sandbox's takes its place" },
+                                           { "both", "yours stays, the sandbox's is put beside it" } };
+    const struct record *record = &kept->record;
+
+    fputs("Nothing was lost. To go on, for one PATH or several:\n", stderr);
+    for (size_t i = 0; i < ARRAY_LEN(ways); i++)
+        fprintf(stderr, "  cove apply --conflict %-7s %s PATH   %s\n", ways[i][0],
+                record->name ? record->name : kept->id, ways[i][1]);
 }

@@ -111,7 +111,8 @@ static void tell(const struct files_copy *copy, const struct run_options *option
     if (failed || options->quiet)
         return;
     view_space(copy->bytes, &size);
-    fprintf(stderr, "cove: copied %" PRIu64 " files, %s\n", copy->files, text_string(&size));
+    fprintf(stderr, "cove: copied %" PRIu64 " file%s, %s\n", copy->files, copy->files == 1 ? "" : "s",
+            text_string(&size));
 }
 
 /* 1 if something was left out. */
@@ -147,16 +148,20 @@ static int check(const struct options *options, const struct side *from, const s
     return 0;
 }
 
-static struct files *open_files(const char *id, int *keeper, struct error *err)
+/* What comes in changes the sandbox, so it is a step like a command. */
+static struct files *open_files(const struct side *from, const struct side *to_side, int *keeper,
+                                struct error *err)
 {
+    const char *const step[] = { "cp", from->path, to_side->path, NULL };
+    const char *id = from->id ? from->id : to_side->id;
     autowhich struct which which = WHICH_NONE;
     const struct kept *kept = which_read_for(&which, id, err) < 0 ? NULL : which_sandbox(&which, id, err);
-    int to, from;
+    int to, out;
 
     *keeper = kept ? staying_connect(&which, kept, err) : -1;
-    if (*keeper < 0 || files_session_start(*keeper, &to, &from, err) < 0)
+    if (*keeper < 0 || files_session_start(*keeper, to_side->id ? step : NULL, &to, &out, err) < 0)
         return NULL;
-    return files_open(to, from, err);
+    return files_open(to, out, err);
 }
 
 int cli_cp(struct options *options, struct error *err)
@@ -171,11 +176,13 @@ int cli_cp(struct options *options, struct error *err)
     signal(SIGPIPE, SIG_IGN);
     held_begin(&old); /* what was begun is removed before we end */
 
-    struct files *files = open_files(from.id ? from.id : to.id, &keeper, err);
+    struct files *files = open_files(&from, &to, &keeper, err);
     int result = files ? copy_between(files, &from, &to, &options->run, err) : -1;
 
     if (files)
         files_close(files);
+    if (files && to.id)
+        files_session_end(keeper);
     sigprocmask(SIG_SETMASK, &old, NULL);
-    return result < 0 ? which_error(err) : result;
+    return result;
 }

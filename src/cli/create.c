@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "cli/staying.h"
+#include "keeper/kept.h"
 #include "spec/node.h"
 
 #include <stddef.h>
@@ -40,5 +41,9 @@ int cli_create(struct options *options, struct error *err)
     if (made < 0)
         return -1;
     printf(json ? "{\"id\":\"%s\"}\n" : "%s\n", id);
-    return made ? -1 : 0;
+    if (made == 0)
+        return 0;
+    return error_hint(
+        err, "the sandbox runs without it: look with cove exec %.*s -- sh, remove it with cove rm -f %.*s",
+        KEPT_ID_SHOWN, id, KEPT_ID_SHOWN, id);
 }

@@ -19,12 +19,16 @@
 #include <stddef.h>
 #include <stdio.h>
 
+enum { BINARY_MOST = 64 << 10 }; /* of a binary file, without being asked for */
+
 const struct option_row options_of_diff[] = {
     { "stat", 0, NULL, "One line a file, with the number of lines that went and came", OPTION_BOOL,
       offsetof(struct run_options, stat) },
     { "name-only", 0, NULL, "Only the paths", OPTION_BOOL, offsetof(struct run_options, name_only) },
     { "ignored", 0, NULL, "Show also what git ignores, file by file", OPTION_BOOL,
       offsetof(struct run_options, ignored) },
+    { "binary", 0, NULL, "In a file or a pipe, write also the bytes of binary files above 64 KiB", OPTION_BOOL,
+      offsetof(struct run_options, binary) },
     { "json", 0, NULL, "Print JSON", OPTION_BOOL, offsetof(struct run_options, json) },
     { "step", 0, "N", "Only what this step of a sandbox that stays changed", OPTION_STRING,
       offsetof(struct run_options, step) },
@@ -75,7 +79,8 @@ static void print_digest(const struct changed *changed, const struct options *op
 static void print_patch(const struct changed *changed, const struct options *options,
                         const struct review *review)
 {
-    struct patch_source source = { changed->upper, changed->base, paint_is_terminal(stdout) };
+    struct patch_source source = { changed->upper, changed->base, paint_is_terminal(stdout),
+                                   options->run.binary ? 0 : BINARY_MOST };
 
     for (size_t i = 0; i < changed->changes.len; i++) {
         const struct change *change = &changed->changes.items[i];
@@ -245,7 +250,7 @@ int cli_diff(struct options *options, struct error *err)
 
     if ((between_is_asked(options) ? between_read(options, &changed, err)
                                    : changed_read(&wish, &changed, err)) < 0)
-        return which_error(err);
+        return -1;
 
     struct patch_source source = { changed.upper, changed.base, true };
 

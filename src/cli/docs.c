@@ -181,7 +181,8 @@ static const char *const layers_text[] = {
     "owner's must "
     "belong to the owner or root. None of them may be a symbolic link. An unknown key, a key that is there "
     "twice, an "
-    "anchor, an alias or a tag is an error. Paths are absolute or begin with ~/.",
+    "anchor, an alias or a tag is an error. Paths are absolute or begin with ~/; "
+    "those of ca and file in a rule may also be relative to the directory of the policy file.",
     "files.read, files.write and volumes are three ways to the host's files, so a ceiling on one holds for the "
     "others: "
     "what files.read of a layer leaves out is not visible by the others, what files.write leaves out is not "

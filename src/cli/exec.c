@@ -89,7 +89,7 @@ static int run_in(const char *word, struct client *client, struct error *err)
     const struct kept *kept = which_sandbox(&which, word, err);
 
     if (!kept)
-        return which_error(err);
+        return -1;
 
     autoclose int keeper = staying_connect(&which, kept, err);
 
@@ -176,7 +176,8 @@ int cli_attach(struct options *options, struct error *err)
     char *rest = NULL;
 
     if (options->words.len > 1)
-        return error_set(err, ERROR_INVALID, "`cove attach` takes one sandbox");
+        return error_set(err, ERROR_INVALID,
+                         "`cove attach` takes one sandbox; a step of it: cove attach --step N ID");
     if (step)
         client.step = strtoull(step, &rest, 10);
     if (step && (*rest || !client.step))

@@ -42,8 +42,9 @@ const struct option_row options_of_explore[] = {
     { "each", 0, "FILE", "Take a task from each line of FILE, a JSON object a line", OPTION_STRING, AT(each) },
     { "score", 0, "COMMAND", "Judge each try by this, run by sh -c in a fork of what it left", OPTION_STRING,
       AT(score) },
-    { "score-files", 0, "PATH|SRC:DST",
-      "Lay PATH of the host's workspace over the fork, read-only; or SRC at DST; may be given again",
+    { "score-files", 0, "PATH|[SRC]:DST",
+      "Lay PATH of the host's workspace over the fork, read-only; or SRC, or nothing, at DST; may be given "
+      "again",
       OPTION_LIST, AT(score_files) },
     { "score-timeout", 0, "TIME", "End the score command after this time (10m)", OPTION_STRING,
       AT(score_timeout) },
@@ -117,7 +118,8 @@ static int read_words(const struct options *options, struct explore *out, struct
         return error_hint(err, "cove explore -n 3 FROM -- COMMAND");
     }
     if (before > 1)
-        return error_set(err, ERROR_INVALID, "`cove explore` takes one sandbox or snapshot before --");
+        return error_set(err, ERROR_INVALID,
+                         "`cove explore` takes one sandbox or snapshot before --; a step of one is ID@STEP");
     out->from = before ? options->words.items[0] : NULL;
     for (size_t i = before; i < options->words.len; i++)
         strings_add(&out->argv, options->words.items[i]);
@@ -541,5 +543,5 @@ int cli_explore(struct options *options, struct error *err)
     if (explore.state)
         close_results(&explore);
     explore_free(&explore);
-    return result < 0 && err->kind == ERROR_MISSING ? which_error(err) : result;
+    return result;
 }

@@ -22,9 +22,9 @@ int cli_export(struct options *options, struct error *err)
     struct changed_wish wish = { .words = &options->words, .home = true };
 
     if (changed_read(&wish, &changed, err) < 0)
-        return which_error(err);
+        return -1;
 
     int result = (options->run.patch ? export_patch : export_tar)(&changed, &options->run, err);
 
-    return result < 0 ? which_error(err) : result;
+    return result;
 }

@@ -260,7 +260,7 @@ int cli_tree(struct options *options, struct error *err)
         which_sandbox(&family.which, options->words.len ? options->words.items[0] : NULL, err);
 
     if (!kept)
-        return which_error(err);
+        return -1;
     if (kept->state == KEPT_BROKEN) {
         *err = kept->problem;
         return -1;

@@ -11,6 +11,7 @@
 #include "cli/staying.h"
 #include "keeper/keep.h"
 #include "keeper/snapshots.h"
+#include "keeper/trust.h"
 #include "store/bottom.h"
 
 #include <fcntl.h>
@@ -104,7 +105,7 @@ static int take_sandbox(struct source *source, const char *id, const char *step,
 static int read_source(struct source *source, const char *word, struct error *err)
 {
     autofree char *id = text_copy(word ? word : "");
-    char *step = strchr(id, '@');
+    const char *step = point_split(id);
     struct error none;
 
     if (!word) {
@@ -112,14 +113,14 @@ static int read_source(struct source *source, const char *word, struct error *er
             return -1;
         return take_sandbox(source, NULL, NULL, err);
     }
-    if (step)
-        *step++ = '\0';
     if (which_read_for(&source->which, id, err) < 0)
         return -1;
     if (step || which_sandbox(&source->which, id, &none))
         return take_sandbox(source, id, step, err);
-    if (snapshot_read(source->which.host.state, word, &source->snapshot, err) < 0)
-        return error_set(err, err->kind, "there is neither a sandbox nor a snapshot '%.70s'", word);
+    if (snapshot_read(source->which.host.state, word, &source->snapshot, err) < 0) {
+        error_set(err, err->kind, "there is neither a sandbox nor a snapshot '%.70s'", word);
+        return error_hint(err, "`cove ls` and `cove snapshot ls` list them");
+    }
     source->record = &source->snapshot.record;
     return read_spec(source, "snapshots", word, err);
 }
@@ -177,17 +178,21 @@ static void drop(const char *id)
         (void)kept_remove(&which.all, kept, &ignored);
 }
 
-/* Its directory stays in our hands, locked. */
+/* Its directory stays in our hands, locked.  With `ahead` it is to be started. */
 static int make(const struct source *source, const struct fork_wish *wish, struct sandbox_dir *dir,
-                struct record *record, struct error *err)
+                struct record *record, struct trust_ahead *ahead, struct error *err)
 {
     struct error ignored;
 
     if (store_create(source->which.host.state, dir, err) < 0)
         return -1;
+    if (ahead)
+        staying_ahead(source->record, dir->fd, ahead);
     if (fill(source, dir, wish, record, err) < 0) {
         autoclose int layers = layers_open(source->which.host.state, &ignored);
 
+        if (ahead)
+            trust_await(ahead);
         (void)store_remove(dir, &ignored);
         if (layers >= 0)
             (void)layers_release_all(layers, dir->id, &ignored);
@@ -200,11 +205,12 @@ static int fork_one(const struct source *source, const char *name, struct error 
 {
     autorecord struct record record = RECORD_NONE;
     struct sandbox_dir dir = SANDBOX_DIR_NONE;
+    struct trust_ahead ahead = TRUST_AHEAD_NONE;
 
-    if (make(source, &(struct fork_wish){ .name = name }, &dir, &record, err) < 0)
+    if (make(source, &(struct fork_wish){ .name = name }, &dir, &record, &ahead, err) < 0)
         return -1;
 
-    int started = staying_start_new(&source->which.host, &record, &dir, err);
+    int started = staying_start_new(&source->which.host, &record, &dir, &ahead, err);
 
     if (started < 0) {
         drop(record.id);
@@ -233,7 +239,8 @@ int cli_fork(struct options *options, struct error *err)
     unsigned count;
 
     if (options->words.len != 1)
-        return error_set(err, ERROR_INVALID, "`cove fork` needs a sandbox or a snapshot");
+        return error_set(err, ERROR_INVALID,
+                         "`cove fork` takes one sandbox or snapshot; a step of one is ID@STEP");
     if (name && !record_is_name(name))
         return error_set(err, ERROR_INVALID, "--name %.70s: is no name of a sandbox", name);
     if (read_count(options->run.count, &count, err) < 0 ||
@@ -291,7 +298,7 @@ int forking_make(const char *word, const char *label, char id[ID_LENGTH + 1], st
     struct sandbox_dir dir = SANDBOX_DIR_NONE;
 
     if (read_source(&source, word, err) < 0 ||
-        make(&source, &(struct fork_wish){ .label = label }, &dir, &record, err) < 0)
+        make(&source, &(struct fork_wish){ .label = label }, &dir, &record, NULL, err) < 0)
         return -1;
     memcpy(id, dir.id, sizeof dir.id);
     own_close(&dir.fd);

@@ -245,22 +245,23 @@ int cli_logs(struct options *options, struct error *err)
     autolog struct log log = LOG_NONE;
 
     if (options->words.len > 1)
-        return error_set(err, ERROR_INVALID, "`cove logs` takes one sandbox");
+        return error_set(err, ERROR_INVALID,
+                         "`cove logs` takes one sandbox; a step of it: cove logs --step N ID");
     if (which_read(&which, err) < 0)
         return -1;
 
     const struct kept *kept = which_sandbox(&which, options->words.len ? options->words.items[0] : NULL, err);
 
     if (!kept)
-        return which_error(err);
+        return -1;
     log.dir = kept_open(&which.all, kept, err);
     log.service = options->run.service;
     log.id = kept->id;
     if (log.dir < 0 || read_steps(&log, err) < 0)
         return -1;
     if (log.service)
-        return choose_service(&log, err) < 0 ? which_error(err) : print(&log, &options->run, err);
+        return choose_service(&log, err) < 0 ? -1 : print(&log, &options->run, err);
     if (choose_step(&log, options->run.step, err) < 0)
-        return err->kind == ERROR_MISSING ? which_error(err) : -1;
+        return -1;
     return print(&log, &options->run, err);
 }

@@ -16,8 +16,10 @@
 #include "cli/help.h"
 #include "cli/logs.h"
 #include "cli/ls.h"
+#include "cli/mock.h"
 #include "cli/pause.h"
 #include "cli/policy.h"
+#include "cli/processor.h"
 #include "cli/prove.h"
 #include "cli/prune.h"
 #include "cli/rm.h"
@@ -30,6 +32,7 @@
 #include "cli/steps.h"
 #include "cli/stop.h"
 #include "cli/version.h"
+#include "keeper/guard.h"
 #include "keeper/keeper.h"
 #include "keeper/upper.h"
 
@@ -79,8 +82,8 @@ const struct command commands[] = {
                      "--detach it goes on.\n\n"
                      "The exit code is the command's; 128+N if signal N ended it, 124 if --timeout did, 137 if "
                      "a limit did, 126 "
-                     "if it could not be run, 127 if it was not found, 125 if Cove itself failed, 1 if there "
-                     "is no such sandbox.",
+                     "if it could not be run, 127 if it was not found, 125 if Cove itself failed, "
+                     "also if there is no such sandbox.",
       .rows = options_of_exec,
       .line = 1,
       .run = cli_exec },
@@ -132,7 +135,7 @@ const struct command commands[] = {
       .run = cli_resume },
     { .name = "rollback",
       .summary = "bring a sandbox back to how it was after a step",
-      .usage = "ID STEP|SNAPSHOT",
+      .usage = "ID STEP|SNAPSHOT or ID@STEP",
       .description =
           "Ends every process of a sandbox of cove create and brings all its files back to how they were after "
           "STEP (0: before the first one), or in a SNAPSHOT of it. Steps keep their numbers, and those that "
@@ -196,12 +199,12 @@ const struct command commands[] = {
           "1 "
           "if the exit code is 0, and else 0. Without --score the same holds of the exit code of COMMAND. What "
           "--score-files names comes from the host, read-only; what the try made of it is not seen, and is "
-          "reported. A PATH that is not there on the host is not there in the fork either.\n\n"
+          "reported. With :DST there is nothing at DST.\n\n"
           "A try that failed for a reason of ours is begun again, twice at most. With --results the same "
           "command "
           "goes on after it was stopped or killed: what has a line in FILE is not run again, and what was left "
           "of the others is removed.\n\n"
-          "The exit code is 0 if some try was good, 1 if none was, or if there is no such sandbox.",
+          "The exit code is 0 if some try was good, 1 if none was, 125 if there is no such sandbox.",
       .rows = options_of_explore,
       .run = cli_explore },
     { .name = "tree",
@@ -227,7 +230,7 @@ const struct command commands[] = {
       .description = "Tells all that is known of a sandbox. ID is its name or the beginning of its id, three "
                      "characters at least; without it, the last sandbox of the work tree around the current "
                      "directory is meant.\n\n"
-                     "The exit code is 1 if there is no such sandbox.",
+                     "The exit code is 125 if there is no such sandbox.",
       .rows = options_of_show,
       .run = cli_show },
     { .name = "steps",
@@ -242,8 +245,8 @@ const struct command commands[] = {
           "With --json, one object: steps, and chain with lines, records, hash (of the last record) and broken "
           "(null, or line, how and says).\n\n"
           "ID is a sandbox's name or the beginning of its id; without it, the last sandbox of the work tree "
-          "around the current directory is meant. The exit code is 1 if there is no such sandbox, or if the "
-          "record is broken.",
+          "around the current directory is meant. The exit code is 1 if the "
+          "record is broken, 125 if there is no such sandbox.",
       .rows = options_of_steps,
       .run = cli_steps },
     { .name = "logs",
@@ -258,15 +261,16 @@ const struct command commands[] = {
           "With --json, one object a line: stream, time, and text, or bytes (base64) where it is no text; "
           "left_out where something was not kept.\n\n"
           "ID is a sandbox's name or the beginning of its id; without it, the last sandbox of the work tree "
-          "around the current directory is meant. The exit code is 1 if there is no such sandbox or step.",
+          "around the current directory is meant. The exit code is 125 if there is no such sandbox or step.",
       .rows = options_of_logs,
       .run = cli_logs },
     { .name = "diff",
       .summary = "show what a sandbox changed in its workspace",
       .usage = "[OPTIONS] [ID] [A..B] [PATH...]",
       .description =
-          "Prints a patch, as git writes it, of what the sandbox changed: contents, binary ones too, modes, "
-          "links and renames; git apply takes it. What a patch cannot say, an empty directory for example, and "
+          "Prints a patch, as git writes it, of what the sandbox changed: contents, modes, links and renames; "
+          "git apply takes it. Of binary files above 64 KiB it says only that they differ, unless --binary "
+          "asks for all bytes. What a patch cannot say, an empty directory for example, and "
           "what is odd about a change stands in lines that begin with #. On a terminal no byte of a file or "
           "name does anything but be seen.\n\n"
           "Marked are changes that can run something on your machine (class A by merely being there, class B "
@@ -278,7 +282,7 @@ const struct command commands[] = {
           "A..B shows what made the files after step B, or snapshot B, of those after A; 0 is before the first "
           "step. Snapshots need no ID: cove diff BEFORE..AFTER. --step N shows what step N changed of what it "
           "began with. A path that looks so is written ./A..B.\n\n"
-          "The exit code is 1 if there is no such sandbox, step or snapshot.",
+          "The exit code is 125 if there is no such sandbox, step or snapshot.",
       .rows = options_of_diff,
       .run = cli_diff },
     { .name = "apply",
@@ -300,8 +304,8 @@ const struct command commands[] = {
           "workspace (but .git) has changed meanwhile, they are brought home. What COMMAND writes is "
           "discarded.\n\n"
           "ID is a sandbox's name or the beginning of its id; without it, the last sandbox of the work tree "
-          "around the current directory is meant. The exit code is 1 if there is no such sandbox, if "
-          "something was refused or in conflict, or if COMMAND failed.",
+          "around the current directory is meant. The exit code is 1 if something was refused or "
+          "in conflict, or if COMMAND failed, 125 if there is no such sandbox.",
       .rows = options_of_apply,
       .run = cli_apply },
     { .name = "export",
@@ -320,8 +324,8 @@ const struct command commands[] = {
           "them. git runs for that in a sandbox of its own, and nothing of the repository's configuration "
           "counts.\n\n"
           "ID is a sandbox's name or the beginning of its id; without it, the last sandbox of the work tree "
-          "around the current directory is meant. The exit code is 1 if there is no such sandbox, or if "
-          "something cannot be part of the archive.",
+          "around the current directory is meant. The exit code is 1 if something cannot be part of "
+          "the archive, 125 if there is no such sandbox.",
       .rows = options_of_export,
       .run = cli_export },
     { .name = "cp",
@@ -341,15 +345,16 @@ const struct command commands[] = {
           "as is what cannot be read, or what has the name of something of another kind; what was left out is "
           "named.\n\n"
           "With --json, one object: files, bytes, and skipped, a list of objects with what.\n\n"
-          "The exit code is 1 if something was left out, or if there is no such sandbox.",
+          "The exit code is 1 if something was left out, 125 if there is no such sandbox.",
       .rows = options_of_cp,
       .run = cli_cp },
     { .name = "rm",
       .summary = "remove sandboxes, with what they changed",
       .usage = "[OPTIONS] ID...",
       .description = "Removes sandboxes that do not run, and prints their ids. ID is a name or the beginning "
-                     "of an id, three characters at least.\n\n"
-                     "The exit code is 1 if there is no such sandbox.",
+                     "of an id, three characters at least. With --all every sandbox is meant: those that run "
+                     "stay and are named as errors, unless -f stops them first.\n\n"
+                     "The exit code is 125 if there is no such sandbox.",
       .rows = options_of_rm,
       .run = cli_rm },
     { .name = "prune",
@@ -362,33 +367,57 @@ const struct command commands[] = {
       .run = cli_prune },
     { .name = "policy",
       .summary = "show which policy holds here, who said so, and what it means",
-      .usage = "[show|explain|check] [OPTIONS] [URL...|FILE...]",
+      .usage = "[show|explain|check|set] [OPTIONS] [URL...|FILE...|SANDBOX]",
       .description =
           "show, which need not be said, shows the policy that a run here would have, and for each value that "
           "somebody set, who.\n\n"
           "explain tells of each URL, or HOST[:PORT], whether such a run could reach it, which rule and whose "
           "says "
-          "so, and what would change it. Nothing is asked for or connected to. The exit code is 1 if one of "
-          "them "
-          "is refused.\n\n"
-          "check reads policy files and tells the first mistake in each: as the repository's if its name is "
+          "so, and what would change it. What a rule allows only with some methods or paths is allowed in part "
+          "as long as no method (-X) or path is said. Nothing is asked for or connected to. The exit code is 1 "
+          "if one of them is refused.\n\n"
+          "check reads policy files, with the files that their rules name, and tells the first mistake in "
+          "each: as the repository's if its name is "
           "cove.yaml, as the administrator's if it is /etc/cove/policy.yaml, otherwise as the owner's. The "
           "exit "
-          "code is 1 if there is one.",
+          "code is 1 if there is one.\n\n"
+          "set gives a sandbox that runs the network of a sandbox that would be made now, in its work tree and "
+          "with these options: rules of the policy files as they are now, --allow and the like. It has it from "
+          "then on, also after a start; every connection that it has is cut.",
       .rows = options_of_policy,
       .verbs = policy_verbs,
       .spec = true,
       .run = cli_policy },
     { .name = "allow",
       .summary = "let sandboxes reach a host from now on",
-      .usage = "[OPTIONS] HOST[:PORT]...",
-      .description = "Adds a rule to your own policy file, whose other lines stay as they are. HOST is a name, "
-                     "*.NAME for all "
-                     "names below it, or an address; without PORT it is 80 and 443. What the administrator "
-                     "does not let you "
-                     "allow is refused. Sandboxes that run already keep the policy they were started with.",
+      .usage = "[OPTIONS] [HOST[:PORT]...]",
+      .description =
+          "Adds a rule to your own policy file, or with --remove takes it out again; its other lines stay as "
+          "they are. HOST is a name, "
+          "*.NAME for all "
+          "names below it, or an address; without PORT it is 80 and 443. What the administrator "
+          "does not let you "
+          "allow is refused. Sandboxes that run already keep the policy they were started with, until "
+          "`cove policy set SANDBOX`. A rule that says more than HOST and PORT is not taken out: delete its "
+          "line in that file.",
       .rows = options_of_allow,
       .run = cli_allow },
+    { .name = "mock",
+      .summary = "make mocks of what was recorded",
+      .usage = "[from-record] [OPTIONS] FILE",
+      .description = "from-record, which need not be said, writes the exchanges of FILE, a record of cove run "
+                     "--record, as rules "
+                     "that mock them: to the file policy.yaml of a new directory, with bodies that are long or "
+                     "no plain text as "
+                     "files beside it, and prints its name. Change what you like in them, and use them by cove "
+                     "run --policy "
+                     "DIR/policy.yaml.\n\n"
+                     "Rules know no query and no body of a request: of exchanges that differ in nothing else, "
+                     "the last one "
+                     "counts. What no rule can name is left out, and said.",
+      .rows = options_of_mock,
+      .verbs = mock_verbs,
+      .run = cli_mock },
     { .name = "doctor",
       .summary = "tell what this machine can do for sandboxes, and how to mend it",
       .usage = "[OPTIONS]",
@@ -474,6 +503,9 @@ int main(int argc, char **argv)
     const char *name = argc > 1 ? argv[1] : "help";
     struct error err = { 0 };
 
+    processor_ask_late();
+    if (argc > 0 && guard_is(argv[0]))
+        guard_awake();
     signal(SIGCHLD, SIG_DFL); /* whoever ignores it reaps children that we wait for */
     if (keeper_stdio_guard(&err) < 0)
         return EXIT_OWN_ERROR;

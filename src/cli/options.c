@@ -25,6 +25,9 @@ const struct option_row options_of_run[] = {
     { "quiet", 'q', NULL, "No summary; say nothing but errors", OPTION_BOOL, RUN_AT(quiet) },
     { "report", 0, "FILE", "Write all that happened to FILE as JSON; - is standard output", OPTION_STRING,
       RUN_AT(report) },
+    { "audit-policy", 0, "FILE",
+      "With --audit, write the policy that would have allowed exactly what was asked for to the new file FILE",
+      OPTION_STRING, RUN_AT(audit_policy) },
     { "explain", 0, NULL,
       "Afterwards list paths, addresses and system calls that were asked for and refused, and what would "
       "grant them (slower)",

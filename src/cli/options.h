@@ -34,11 +34,14 @@ struct run_options {
     bool json;
     bool quiet;
     bool dry_run;
+    bool packages;        /* of prune: package files, and no sandbox */
+    bool list, take_back; /* of allow: what there is, --remove */
     bool print_plan;
     bool explain;
     bool prove;
     bool summary;
     bool force;
+    bool all;
     bool stat;
     bool name_only;
     bool yes;
@@ -46,6 +49,7 @@ struct run_options {
     bool commits, no_commits, only_commits;
     bool patch;
     bool ignored;
+    bool binary; /* of diff: bytes of binary files of any size */
     bool tty, no_tty;
     bool detach;
     bool again; /* --continue */
@@ -54,6 +58,7 @@ struct run_options {
     bool timestamps;
     bool follow_link, archive;
     const char *report;         /* file for the report as JSON; NULL: none */
+    const char *audit_policy;   /* a new file for what an audit has let through; NULL: none */
     const char *name;           /* of a new sandbox; NULL: none */
     const char *count;          /* a number, as it was written; NULL: not said */
     const char *older;          /* a duration, as it was written; NULL: not said */
@@ -68,6 +73,7 @@ struct run_options {
     const char *step;           /* a number, as it was written; NULL: not said */
     const char *service;        /* its name; NULL: not said */
     const char *address;        /* of a host; NULL: not said */
+    const char *method;         /* of requests; NULL: any */
     const char *reviewed;       /* a digest; NULL: not said */
     const char *conflict;       /* "host", "sandbox" or "both"; NULL: not said */
     const char *jobs, *retries; /* numbers, as they were written; NULL: not said */

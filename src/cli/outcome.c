@@ -82,6 +82,20 @@ static void print_counts(const struct outcome *outcome)
         puts("What stays yours is settled: cove diff and cove apply leave it out unless it is named.");
 }
 
+/* The only way for a file that acts by being there, where nobody was asked. */
+static void print_way_home(const struct outcome *outcome)
+{
+    const struct kept *kept = outcome->changed->kept;
+
+    for (size_t i = 0; i < outcome->changed->changes.len; i++)
+        if (outcome->results[i].outcome == APPLY_LEFT && !outcome->review->items[i].folded &&
+            outcome->review->items[i].verdict.class == CLASSIFY_AUTORUN) {
+            printf("To bring a file of class A home: cove apply --allow-autorun PATH %s\n",
+                   kept->record.name ? kept->record.name : kept->id);
+            return;
+        }
+}
+
 void outcome_print(const struct outcome *outcome)
 {
     const struct changes *changes = &outcome->changed->changes;
@@ -107,13 +121,14 @@ void outcome_print(const struct outcome *outcome)
     }
     print_folds(outcome->review);
     print_counts(outcome);
+    print_way_home(outcome);
     if (!conflicts)
         return;
     fflush(stdout);
     for (size_t i = 0; i < changes->len; i++)
         if (outcome->results[i].outcome == APPLY_CONFLICT)
             conflict_show(outcome->changed, outcome->tree, &changes->items[i]);
-    conflict_show_ways();
+    conflict_show_ways(outcome->changed->kept);
 }
 
 void outcome_add_nodes(const struct outcome *outcome, struct node *root)

@@ -18,6 +18,15 @@ static bool is_number(const char *word)
     return *word && strlen(word) < 19 && !word[strspn(word, "0123456789")];
 }
 
+char *point_split(char *word)
+{
+    char *at = strchr(word, '@');
+
+    if (at)
+        *at++ = '\0';
+    return at;
+}
+
 static int check(const struct kept *kept, struct error *err)
 {
     if (kept->state == KEPT_BROKEN) {

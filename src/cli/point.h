@@ -12,6 +12,9 @@ struct point {
     uint64_t undone; /* point_before(): the first step that comes after it */
 };
 
+/* Cuts ID@STEP behind ID; NULL: it is no such word. */
+char *point_split(char *word);
+
 /* `word` is the number of a step, 0: before the first one, or the name of a snapshot of this sandbox. */
 int point_find(const struct which *which, const struct kept *kept, const char *word, struct point *out,
                struct error *err);

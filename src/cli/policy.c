@@ -2,10 +2,12 @@
 
 #include "base/array.h"
 #include "base/error.h"
+#include "base/own.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/policy_explain.h"
+#include "cli/policy_set.h"
 #include "cli/say.h"
 #include "spec/file.h"
 
@@ -15,6 +17,8 @@
 
 const struct option_row options_of_policy[] = {
     { .name = "json", .help = "Print JSON", .type = OPTION_BOOL, .at = offsetof(struct run_options, json) },
+    { "method", 'X', "METHOD", "Explain requests with this method, such as POST", OPTION_STRING,
+      offsetof(struct run_options, method) },
     { .name = NULL },
 };
 
@@ -44,18 +48,23 @@ static enum layer_kind kind_of(const char *path)
     return strcmp(slash ? slash + 1 : path, SPEC_REPOSITORY_FILE) == 0 ? LAYER_REPOSITORY : LAYER_OWNER;
 }
 
-static int check_file(const struct context *context, const char *path)
+static int check_file(const struct spec_sources *sources, const char *path)
 {
     static const char *const whose[] = { [LAYER_ADMIN] = "the administrator's",
                                          [LAYER_OWNER] = "the owner's",
                                          [LAYER_REPOSITORY] = "the repository's" };
     autotext struct text bytes = TEXT_NONE, shown = TEXT_NONE;
     enum layer_kind kind = kind_of(path);
+    struct rule_list rules = RULE_LIST_NONE;
     struct error err = { 0 };
+    bool wrong;
 
     text_add_inert(&shown, path);
-    if (file_read_named(path, &bytes, &err) < 0 ||
-        spec_check_policy(text_string(&bytes), bytes.len, path, kind, context->host.home, &err) < 0) {
+    wrong = file_read_named(path, &bytes, &err) < 0 ||
+            spec_check_files(text_string(&bytes), bytes.len, path, kind, sources, &rules, &err) < 0 ||
+            context_check_bundles(&rules, &err) < 0;
+    rule_list_free(&rules);
+    if (wrong) {
         (void)say_error(&err);
         return 1;
     }
@@ -66,14 +75,18 @@ static int check_file(const struct context *context, const char *path)
 static int check(struct context *context, struct error *err)
 {
     const struct strings *files = &context->options.words;
+    const struct host *host = &context->host;
+    autofree char *owner_file = NULL;
+    struct spec_sources sources;
     int result = 0;
 
     if (!files->len)
         return error_set(err, ERROR_INVALID, "say which file: cove policy check FILE");
     if (host_read(&context->host, err) < 0)
         return -1;
+    spec_sources_usual(&sources, host->home, host->cwd, host->uid, host->environ, &owner_file);
     for (size_t i = 0; i < files->len; i++)
-        result |= check_file(context, files->items[i]);
+        result |= check_file(&sources, files->items[i]);
     return result;
 }
 
@@ -93,15 +106,16 @@ static int show_only(struct context *context, struct error *err)
 
     if (words->len)
         return error_set(err, ERROR_INVALID,
-                         "`cove policy` has no verb `%.60s`; there are show, explain and check",
+                         "`cove policy` has no verb `%.60s`; there are show, explain, check and set",
                          words->items[0]);
     return show(context, err);
 }
 
-const char *const policy_verbs[] = { "show", "explain", "check", NULL };
+const char *const policy_verbs[] = { "show", "explain", "check", "set", NULL };
 
 /* In the order of the verbs. */
-static int (*const verb_runs[])(struct context *context, struct error *err) = { show_only, explain, check };
+static int (*const verb_runs[])(struct context *context, struct error *err) = { show_only, explain, check,
+                                                                                policy_set };
 
 int cli_policy(struct options *options, struct error *err)
 {

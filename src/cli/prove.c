@@ -3,8 +3,8 @@
 #include "cli/prove.h"
 
 #include "base/date.h"
+#include "base/delivery.h"
 #include "base/error.h"
-#include "base/file.h"
 #include "base/memory.h"
 #include "base/own.h"
 #include "base/text.h"
@@ -243,6 +243,13 @@ static void show(const struct statement *statement, struct text *out)
 
 /* --- the commands --------------------------------------------------------------------------- */
 
+static int deliver(const char *path, const struct text *json, struct error *err)
+{
+    autodelivery struct delivery place = DELIVERY_NONE;
+
+    return delivery_open(path, &place, err) < 0 ? -1 : delivery_put(&place, json->data, json->len, err);
+}
+
 static int tell(const struct proof *proof, struct error *err)
 {
     const struct run_options *options = &proof->context.options.run;
@@ -250,7 +257,7 @@ static int tell(const struct proof *proof, struct error *err)
     autotext struct text json = TEXT_NONE, text = TEXT_NONE;
 
     statement_json(&statement, &json);
-    if (options->output && file_deliver(options->output, json.data, json.len, err) < 0)
+    if (options->output && deliver(options->output, &json, err) < 0)
         return error_while(err, "write the statement");
     if (options->output && strcmp(options->output, "-") == 0)
         return 0;

@@ -1,11 +1,13 @@
 #include "cli/prune.h"
 
 #include "base/error.h"
+#include "base/own.h"
 #include "base/text.h"
 #include "cli/say.h"
 #include "cli/table.h"
 #include "cli/view.h"
 #include "cli/which.h"
+#include "store/packages.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -20,6 +22,8 @@ const struct option_row options_of_prune[] = {
       OPTION_STRING, offsetof(struct run_options, older) },
     { "label", 0, "KEY[=VALUE]", "Remove only what has this label; may be given again, then all are needed",
       OPTION_LIST, offsetof(struct run_options, labels) },
+    { "packages", 0, NULL, "Remove the package files that are kept for all sandboxes, and no sandbox",
+      OPTION_BOOL, offsetof(struct run_options, packages) },
     { "dry-run", 0, NULL, "Say what would be removed, remove nothing", OPTION_BOOL,
       offsetof(struct run_options, dry_run) },
     { NULL },
@@ -81,6 +85,27 @@ static void print(const struct pruning *pruning)
     fputs(text_string(&text), stdout);
 }
 
+/* Nobody is in the way: who reads one of them has it open. */
+static int prune_packages(bool dry, struct error *err)
+{
+    autohost struct host host = { 0 };
+    autotext struct text space = TEXT_NONE;
+    struct packages_usage usage = { 0 };
+
+    if (host_read(&host, err) < 0)
+        return -1;
+    autoclose int dir = packages_open(host.state, err);
+
+    if (dir < 0 && err->kind != ERROR_MISSING)
+        return -1;
+    if (dir >= 0 && packages_trim(dir, 0, dry, &usage, err) < 0)
+        return -1;
+    view_space(usage.removed_bytes, &space);
+    printf("%s %llu package file%s, %s\n", dry ? "would remove" : "removed",
+           (unsigned long long)usage.removed_files, usage.removed_files == 1 ? "" : "s", text_string(&space));
+    return 0;
+}
+
 int cli_prune(struct options *options, struct error *err)
 {
     autowhich struct which which = WHICH_NONE;
@@ -90,6 +115,8 @@ int cli_prune(struct options *options, struct error *err)
 
     if (options->words.len)
         return error_set(err, ERROR_INVALID, "`cove prune` takes no words; `cove rm` removes single sandboxes");
+    if (options->run.packages)
+        return prune_packages(options->run.dry_run, err);
     if (options_duration("older", options->run.older ? options->run.older : OLDER_USUALLY, &millis, err) < 0 ||
         which_read(&which, err) < 0)
         return -1;

@@ -75,7 +75,7 @@ static void print_next(const struct results *results, enum explore_keep keep)
     const struct tried *best = results->len ? ranking_best(results, results->items[0].task) : NULL;
 
     if (!best)
-        puts("\nno try was good");
+        printf("\nno try was good%s\n", keep == KEEP_ALL ? "" : "; with --keep all what they left stays");
     else if (is_kept(results, keep, best))
         printf("\nbest: try %llu\n  cove diff %.12s\n  cove apply %.12s\n", (unsigned long long)best->number,
                best->id, best->id);

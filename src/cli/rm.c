@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 const struct option_row options_of_rm[] = {
+    { "all", 'a', NULL, "Every sandbox that there is", OPTION_BOOL, offsetof(struct run_options, all) },
     { "force", 'f', NULL, "A sandbox that is not there is no error, and one that stays is stopped first",
       OPTION_BOOL, offsetof(struct run_options, force) },
     { NULL },
@@ -81,7 +82,29 @@ int rm_forced(const char *id, struct error *err)
     }
 }
 
+/* One that is gone when it is its turn is what was asked for. */
+static int remove_listed(const char *id, const void *owner, struct error *err)
+{
+    return remove_one(id, owner, err) < 0 && err->kind != ERROR_MISSING ? -1 : 0;
+}
+
+static int remove_all(const struct options *options, struct error *err)
+{
+    autowhich struct which which = WHICH_NONE;
+    autostrings struct strings ids = STRINGS_NONE;
+
+    if (options->words.len)
+        return error_set(err, ERROR_INVALID, "`cove rm --all` takes no sandbox");
+    if (which_read(&which, err) < 0)
+        return -1;
+    for (size_t i = 0; i < which.all.len; i++)
+        strings_add(&ids, which.all.items[i].id);
+    return ids.len ? which_each(&ids, "rm", remove_listed, &options->run, err) : 0;
+}
+
 int cli_rm(struct options *options, struct error *err)
 {
+    if (options->run.all)
+        return remove_all(options, err);
     return which_each(&options->words, "rm", remove_one, &options->run, err);
 }

@@ -1,6 +1,8 @@
 #include "cli/rollback.h"
 
 #include "base/error.h"
+#include "base/own.h"
+#include "base/text.h"
 #include "cli/point.h"
 #include "cli/staying.h"
 
@@ -13,21 +15,24 @@ const struct option_row options_of_rollback[] = { { NULL } };
 int cli_rollback(struct options *options, struct error *err)
 {
     autowhich struct which which = WHICH_NONE;
+    const struct strings *words = &options->words;
+    autofree char *id = text_copy(words->len ? words->items[0] : "");
+    const char *step = words->len == 2 ? words->items[1] : words->len == 1 ? point_split(id) : NULL;
     struct point point;
 
-    if (options->words.len != 2) {
-        error_set(err, ERROR_INVALID, "`cove rollback` needs a sandbox, and a step or snapshot");
+    if (!step) {
+        error_set(err, ERROR_INVALID,
+                  "`cove rollback` needs a sandbox, and a step or snapshot: cove rollback ID STEP");
         return error_hint(err, "`cove steps` lists them");
     }
-    if (which_read_for(&which, options->words.items[0], err) < 0)
+    if (which_read_for(&which, id, err) < 0)
         return -1;
 
-    const struct kept *kept = which_sandbox(&which, options->words.items[0], err);
+    const struct kept *kept = which_sandbox(&which, id, err);
 
     if (!kept)
-        return which_error(err);
-    if (point_find(&which, kept, options->words.items[1], &point, err) < 0 ||
-        point_turn(&which, kept, &point, err) < 0)
+        return -1;
+    if (point_find(&which, kept, step, &point, err) < 0 || point_turn(&which, kept, &point, err) < 0)
         return -1;
     printf("%s\n", kept->id);
     return 0;
@@ -41,7 +46,9 @@ static int read_words(const struct strings *words, const char **id, uint64_t *co
     bool number = *last && strlen(last) < 10 && !last[strspn(last, "0123456789")];
 
     if (words->len > 2 || (words->len == 2 && !number))
-        return error_set(err, ERROR_INVALID, "`cove undo` takes a sandbox and a number of steps");
+        return error_set(err, ERROR_INVALID,
+                         "`cove undo` takes a sandbox and how many steps to take back: cove undo ID 2; "
+                         "back to one step goes cove rollback ID STEP");
     *count = number ? strtoull(last, NULL, 10) : 1;
     *id = words->len == 2 || (words->len == 1 && !number) ? words->items[0] : NULL;
     return 0;
@@ -60,7 +67,7 @@ int cli_undo(struct options *options, struct error *err)
     const struct kept *kept = which_sandbox(&which, id, err);
 
     if (!kept)
-        return which_error(err);
+        return -1;
     /* What the last step changed is on record when its keeper answers. */
     if (kept_is_alive(kept))
         (void)staying_is_kept(&which, kept);

@@ -3,10 +3,11 @@
 #include "cli/run.h"
 
 #include "base/clock.h"
+#include "base/delivery.h"
 #include "base/error.h"
-#include "base/file.h"
 #include "base/text.h"
 #include "box/box.h"
+#include "box/environment.h"
 #include "box/place.h"
 #include "box/plan.h"
 #include "cli/commands.h"
@@ -21,6 +22,7 @@
 #include "gateway/rules.h"
 #include "init/filters.h"
 #include "init/protocol.h"
+#include "keeper/audited.h"
 #include "keeper/entrance.h"
 #include "keeper/explain.h"
 #include "keeper/guard.h"
@@ -29,6 +31,7 @@
 #include "keeper/keeper.h"
 #include "keeper/live.h"
 #include "keeper/outlet.h"
+#include "keeper/reel.h"
 #include "keeper/report.h"
 #include "keeper/resume.h"
 #include "store/store.h"
@@ -60,21 +63,32 @@ struct run {
     struct timespec started;
     uint64_t began_at, planned_at, cloned_at; /* CLOCK_MONOTONIC in microseconds */
     struct rules rules;                       /* of the network ... */
+    struct reel reel;                         /* ... what is recorded or served of it ... */
     struct outlet outlet;                     /* ... and what was asked of it */
+    struct delivery report, policy;           /* where these go at the end */
     struct result result;
     struct record record; /* unless nothing is kept */
     int verdict;          /* to the guard */
     bool guarded, ran, kept;
 };
 
+/* That PID 1 ends is no matter of its word; nobody needs its layers any more. */
+static void run_end(const struct run *run)
+{
+    if (run->box.pidfd >= 0)
+        sys_pidfd_kill(run->box.pidfd, SIGKILL);
+}
+
 static void run_free(struct run *run)
 {
-    if (run->box.pidfd >= 0) /* that PID 1 ends is no matter of its word; nobody needs its layers any more */
-        sys_pidfd_kill(run->box.pidfd, SIGKILL);
+    run_end(run);
     explain_free(run->explain);
     box_forget(&run->box);
     requests_free(&run->outlet.requests);
     rules_free(&run->rules);
+    reel_close(&run->reel);
+    delivery_close(&run->report);
+    delivery_close(&run->policy);
     record_free(&run->record);
     through_free(&run->through);
     live_end_free(&run->home);
@@ -189,6 +203,7 @@ static struct keeper_run keeper_wishes(struct run *run)
         .explain = run->explain,
         .outlet = &run->outlet,
         .rules = &run->rules,
+        .reel = &run->reel,
     };
 }
 
@@ -279,6 +294,48 @@ static int begin_record(struct run *run, struct error *err)
     return -1;
 }
 
+static bool asks_for_audit(const struct spec_request *request)
+{
+    bool asked = false;
+
+    for (size_t i = 0; i < request->len; i++) {
+        const struct flag_use *use = &request->items[i];
+
+        if (use->field == &fields[FIELD_NETWORK])
+            asked = strcmp(use->value ? use->value : use->flag->fixed, "audit") == 0;
+    }
+    return asked;
+}
+
+/* Above the owner's own words there is an error if it may not be; below them a repository says no. */
+static int check_audit(struct run *run, struct error *err)
+{
+    const char *policy = run->context.options.run.audit_policy;
+    bool audits = run->rules.mode == NETWORK_AUDIT;
+
+    if (policy && !audits) {
+        error_set(err, ERROR_INVALID, "--audit-policy: nothing is audited here");
+        return error_hint(
+            err, "say --audit; if it was said, a repository's cove.yaml leaves less (cove policy show)");
+    }
+    if (!audits && asks_for_audit(&run->context.options.spec))
+        say_warning("nothing is audited: the repository's cove.yaml leaves less (cove policy show)");
+    return policy ? audited_open(policy, &run->plan.trees, &run->policy, err) : 0;
+}
+
+/* Beside the set-up, too. */
+static int take_rules(struct run *run, struct error *err)
+{
+    if (context_rules(&run->context, &run->rules, err) == 0 &&
+        context_reel(&run->context, &run->plan.trees, old_record(run) != NULL, &run->reel, err) == 0 &&
+        check_audit(run, err) == 0) {
+        environment_default(&run->plan.env, &run->rules.variables);
+        return 0;
+    }
+    end_unguarded(run);
+    return -1;
+}
+
 /* Before anybody is told that the run is over. */
 static void end_through(struct run *run)
 {
@@ -322,7 +379,7 @@ static int contain(struct run *run, struct error *err)
 
     held_begin(&old);
     clock_gettime(CLOCK_REALTIME, &run->started);
-    if (start_box(run, err) < 0 || begin_record(run, err) < 0) {
+    if (start_box(run, err) < 0 || begin_record(run, err) < 0 || take_rules(run, err) < 0) {
         sigprocmask(SIG_SETMASK, &old, NULL); /* one that came meanwhile ends us, as it would have */
         return -1;
     }
@@ -332,9 +389,12 @@ static int contain(struct run *run, struct error *err)
     if (run->plan.workspace_mode == WORKSPACE_LIVE && !run->context.options.run.quiet)
         homing_announce(&run->plan);
     start_explaining(run);
-    context_rules(&run->context, &run->rules);
 
+    const struct registry_places registries = context_registries(&run->context);
     struct keeper_run wishes = keeper_wishes(run);
+
+    wishes.registries = &registries;
+
     int result = keeper_run(&run->box, &wishes, &run->result, err);
 
     end_unguarded(run);
@@ -350,7 +410,10 @@ static void list_protections(const struct plan *plan, const struct rules *rules,
 {
     static const char *const always[] = { "namespaces", "private-root", "no-new-privileges", "seccomp" };
     static const char *const networks[] = {
-        [NETWORK_NONE] = "no-network", [NETWORK_RULES] = "network-rules", [NETWORK_OPEN] = "network-public"
+        [NETWORK_NONE] = "no-network",
+        [NETWORK_RULES] = "network-rules",
+        [NETWORK_AUDIT] = "network-public",
+        [NETWORK_OPEN] = "network-public",
     };
     bool none = rules->mode == NETWORK_RULES && rules->list.len == 0;
 
@@ -373,8 +436,10 @@ static void print_report(const struct report *report, const struct run_options *
 
     if (whole)
         report_summary(report, colour, &text);
-    else if (report->findings)
-        report_findings(report->findings, colour, &text);
+    else if (!options->quiet)
+        report_audit(report, colour, &text);
+    if (!whole && report->findings)
+        report_explained(report, colour, &text);
     if (!whole && !options->quiet && report->result->reason == RESULT_TIMED_OUT)
         text_add(&text, "cove: the time was up (--timeout), and everything was killed\n");
     fputs(text_string(&text), stderr);
@@ -434,6 +499,10 @@ static int tell(const struct run *run, struct error *err)
         .enforced = &protections,
         .findings = run->explain ? &findings : NULL,
         .requests = &run->outlet.requests,
+        .record = context->spec.record,
+        .replay = context->spec.replay,
+        .audit = run->rules.mode == NETWORK_AUDIT,
+        .audit_policy = context->options.run.audit_policy,
         .no_network = run->box.network.lacking.kind != ERROR_NONE ? run->box.network.lacking.text : NULL,
     };
     int written = 0;
@@ -445,8 +514,10 @@ static int tell(const struct run *run, struct error *err)
     if (run->explain)
         explain_findings(run->explain, &findings);
     print_report(&report, &context->options.run);
-    if (context->options.run.report)
-        written = report_write(&report, context->options.run.report, err);
+    if (context->options.run.audit_policy)
+        written = audited_write(&run->policy, &run->outlet.requests, err);
+    if (context->options.run.report && report_write(&report, &run->report, err) < 0)
+        written = -1;
     findings_free(&findings);
     return written;
 }
@@ -504,7 +575,7 @@ static int run_command(struct run *run, struct error *err)
 
     if (check_services(&run->context.options.spec, err) < 0)
         return -1;
-    if (options->report && file_deliverable(options->report, err) < 0)
+    if (options->report && delivery_open(options->report, &run->report, err) < 0)
         return error_while(err, "write the report");
     if (keep_check(&subject, err) < 0 || (options->prove && prove_first(&run->context.options, err) < 0))
         return -1;
@@ -534,6 +605,9 @@ static void run_init(struct run *run)
                          .box = BOX_NONE,
                          .live = LIVE_NONE,
                          .rules = RULES_NONE,
+                         .reel = REEL_NONE,
+                         .report = DELIVERY_NONE,
+                         .policy = DELIVERY_NONE,
                          .outlet = OUTLET_NONE,
                          .record = RECORD_NONE,
                          .verdict = -1,
@@ -605,12 +679,16 @@ int cli_run(struct options *options, struct error *err)
     int code = go_on(&run, &stays, err);
 
     if (code < 0)
-        code = which_error(err);
+        code = say_error(err);
     else if (!stays)
         code = run_command(&run, err) < 0 ? say_error(err) : run.result.exit_code;
 
     if (run.ran && run.result.error.kind != ERROR_NONE)
         say_error(&run.result.error);
-    run_free(&run);
+#ifdef COVE_SANITIZED
+    run_free(&run); /* so that what is lost on the way is noticed */
+#else
+    run_end(&run); /* all else goes with this process, and at once: the guard shares its memory by now */
+#endif
     return code;
 }

@@ -34,15 +34,31 @@ int say_error(const struct error *err)
     return EXIT_OWN_ERROR;
 }
 
-void say_warning(const char *format, ...)
+static void __attribute__((format(printf, 2, 0)))
+print_list(const char *prefix, const char *format, va_list args)
 {
     char message[sizeof((struct error *)0)->text];
+
+    vsnprintf(message, sizeof message, format, args);
+    print(prefix, message);
+}
+
+void say_warning(const char *format, ...)
+{
     va_list args;
 
     va_start(args, format);
-    vsnprintf(message, sizeof message, format, args);
+    print_list("cove: warning: ", format, args);
     va_end(args);
-    print("cove: warning: ", message);
+}
+
+void say_note(const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    print_list("cove: ", format, args);
+    va_end(args);
 }
 
 void say_help(const struct command *command)

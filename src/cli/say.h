@@ -14,6 +14,7 @@ enum { EXIT_OWN_ERROR = 125 };
 /* Prints "cove: what failed", inert, and returns the exit code for it. */
 int say_error(const struct error *err);
 void say_warning(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void say_note(const char *format, ...) __attribute__((format(printf, 1, 2))); /* what is worth a line */
 void say_help(const struct command *command);
 
 /* Anything but y is no, and so is what was typed before it was asked; without a terminal there is nobody

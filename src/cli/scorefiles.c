@@ -52,17 +52,26 @@ static int check_kind(const char *word, const struct place *place, struct error 
 static int add_path(struct scorefiles *files, const char *word, const char *path, struct error *err)
 {
     autoplace struct place place = PLACE_NONE;
-    bool there = place_open(AT_FDCWD, path, &place) == 0;
 
-    if (!there && errno != ENOENT)
-        return error_sys(err, "--score-files %.200s", word);
-    if (there && strcmp(place.path, path) != 0) {
+    if (place_open(AT_FDCWD, path, &place) < 0) {
+        error_sys(err, "--score-files %.100s", word);
+        return error_hint(err, "of what must not be there in the fork either: --score-files :%.100s", word);
+    }
+    if (strcmp(place.path, path) != 0) {
         error_set(err, ERROR_REFUSED, "--score-files %.200s: a link leads elsewhere from there", word);
         return error_hint(err, "name both ends: SRC:DST");
     }
-    if (there && check_kind(word, &place, err) < 0)
+    if (check_kind(word, &place, err) < 0)
         return -1;
-    return add(files, word, path, there ? text_copy(path) : NULL, err);
+    return add(files, word, path, text_copy(path), err);
+}
+
+/* :DST, nothing at all. */
+static int add_nothing(struct scorefiles *files, const char *word, struct error *err)
+{
+    autofree char *target = changed_normal_path(files->workspace, word + 1);
+
+    return add(files, word, target, NULL, err);
 }
 
 static int add_pair(struct scorefiles *files, const char *word, const char *cwd, struct error *err)
@@ -94,7 +103,9 @@ int scorefiles_read(const struct strings *words, const char *workspace, struct s
         struct stat status;
         bool pair = strchr(word, ':') && lstat(path, &status) < 0;
 
-        if ((pair ? add_pair(out, word, host.cwd, err) : add_path(out, word, path, err)) < 0)
+        if ((*word == ':' ? add_nothing(out, word, err)
+             : pair       ? add_pair(out, word, host.cwd, err)
+                          : add_path(out, word, path, err)) < 0)
             return -1;
     }
     return 0;

@@ -10,7 +10,7 @@ struct error;
 struct files;
 
 struct scorefile {
-    char *source; /* on the host; NULL: there is nothing, and so there shall be nothing inside */
+    char *source; /* on the host; NULL: there shall be nothing */
     char *path;   /* relative to the workspace, where it is seen */
 };
 
@@ -25,8 +25,8 @@ struct scorefiles {
 
 void scorefiles_free(struct scorefiles *files);
 
-/* Each word is PATH, in the workspace on the host and seen there, or SRC:DST.  In the first form no link may be
- * on the way: what a repository's links lead to was not named. */
+/* Each word is PATH, in the workspace on the host and seen there, or SRC:DST, or :DST for nothing.  In the
+ * first form no link may be on the way: what a repository's links lead to was not named. */
 int scorefiles_read(const struct strings *words, const char *workspace, struct scorefiles *out,
                     struct error *err);
 

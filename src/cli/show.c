@@ -49,6 +49,8 @@ static void add_end(struct text *out, const struct record *record)
 
     if (record->exit_code != RECORD_NO_NUMBER)
         add_line(out, "exit", line);
+    if (record->state != RECORD_RUNNING)
+        add_line(out, "why", record->why);
 }
 
 static void add_layers(struct text *out, const struct record_layers *layers)
@@ -134,7 +136,7 @@ int cli_show(struct options *options, struct error *err)
     const struct kept *kept = which_sandbox(&which, options->words.len ? options->words.items[0] : NULL, err);
 
     if (!kept)
-        return which_error(err);
+        return -1;
     view_read(&which.all, kept, true, &view);
     if (options->run.json)
         show_json(kept, &view, &text);

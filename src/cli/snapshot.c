@@ -96,7 +96,7 @@ static int remove_all(const struct strings *words, struct error *err)
         return -1;
     for (size_t i = 1; i < words->len; i++) {
         if (snapshot_remove(host.state, words->items[i], err) < 0)
-            return err->kind == ERROR_MISSING ? which_error(err) : -1;
+            return -1;
         printf("%s\n", words->items[i]);
     }
     return 0;
@@ -116,7 +116,7 @@ static int make(const char *word, const char *wanted, struct error *err)
     const struct kept *kept = which_sandbox(&which, word, err);
 
     if (!kept)
-        return which_error(err);
+        return -1;
     clock_gettime(CLOCK_REALTIME, &now);
 
     autofree char *name =

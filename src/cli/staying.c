@@ -7,6 +7,7 @@
 #include "base/own.h"
 #include "base/text.h"
 #include "box/box.h"
+#include "box/environment.h"
 #include "box/plan.h"
 #include "cli/commands.h"
 #include "cli/context.h"
@@ -20,8 +21,10 @@
 #include "keeper/entrance.h"
 #include "keeper/held.h"
 #include "keeper/keep.h"
+#include "keeper/reel.h"
 #include "keeper/resume.h"
 #include "keeper/stay.h"
+#include "keeper/trust.h"
 #include "store/store.h"
 
 #include <errno.h>
@@ -57,6 +60,7 @@ struct begin {
     const struct strings *readonly; /* paths inside that must be so; NULL: none */
     struct timespec created;
     uint64_t ttl_ms, idle_ms;
+    struct trust_ahead ahead;
     int news;
 };
 
@@ -140,6 +144,7 @@ static int make_plan(struct begin *begin, struct error *err)
         check_readonly(begin, err) < 0)
         return -1;
     begin->plan.limits.freezable = true;
+    begin->plan.stays = true;
 #ifdef COVE_UNSAFE
     unsafe_apply(&begin->plan);
 #endif
@@ -218,18 +223,33 @@ static int keep(struct begin *begin, struct error *err)
 
     clock_gettime(CLOCK_REALTIME, &begin->created);
     (void)box_open_freezable(plan_own_namespaces, geteuid() != 0, &begin->box, &ignored);
-    if (make_plan(begin, err) < 0 || enter(begin, err) < 0)
+
+    int planned = make_plan(begin, err);
+
+    trust_heed(begin->ahead.done);
+    own_close(&begin->ahead.done);
+    if (planned < 0 || enter(begin, err) < 0)
         return -1;
 
-    autorules struct rules rules;
+    autorules struct rules rules = RULES_NONE;
+    autoreel struct reel reel = REEL_NONE;
 
-    context_rules(&begin->context, &rules);
+    if (context_rules(&begin->context, &rules, err) < 0 ||
+        context_reel(&begin->context, &begin->plan.trees, begin->old != NULL, &reel, err) < 0) {
+        box_end(&begin->box);
+        return -1;
+    }
+    environment_default(&begin->plan.env, &rules.variables);
+    const struct registry_places registries = context_registries(&begin->context);
+
     return stay_run(&(struct stay){ .host = &begin->context.host,
                                     .plan = &begin->plan,
                                     .dir = &begin->dir,
                                     .box = &begin->box,
                                     .record = &begin->record,
                                     .rules = &rules,
+                                    .reel = &reel,
+                                    .registries = &registries,
                                     .timeout_ms = begin->context.spec.timeout_ms,
                                     .services = &begin->context.spec.services,
                                     .bounds = { .keep = spec->checkpoints.keep.max,
@@ -249,7 +269,7 @@ static _Noreturn void be_keeper(struct begin *begin)
     setsid();
     prctl(PR_SET_NAME, "cove-keeper");
     /* A lock or a pipe that whoever called us holds open would be held for days. */
-    apart_close_others((int[]){ begin->news, begin->dir.fd, begin->dir.parent }, 3);
+    apart_close_others((int[]){ begin->news, begin->dir.fd, begin->dir.parent, begin->ahead.done }, 4);
     held_begin(&old);
     if (keep(begin, &err) == 0)
         _exit(0);
@@ -302,6 +322,7 @@ static int begin_keeper(struct begin *begin, struct news *news, struct error *er
 
 static void begin_free(struct begin *begin)
 {
+    trust_await(&begin->ahead);
     context_free(&begin->context);
     own_close(&begin->dir.fd);
     own_close(&begin->dir.parent);
@@ -325,7 +346,9 @@ static int read_rest(struct begin *begin, struct error *err)
 
 int staying_create(struct options *options, char id[ID_LENGTH + 1], struct error *err)
 {
-    struct begin begin = { .dir = SANDBOX_DIR_NONE, .box = BOX_NONE, .record = RECORD_NONE, .news = -1 };
+    struct begin begin = {
+        .dir = SANDBOX_DIR_NONE, .box = BOX_NONE, .record = RECORD_NONE, .ahead = TRUST_AHEAD_NONE, .news = -1
+    };
     struct news news;
 
     begin.context.options = options_take(options);
@@ -392,6 +415,12 @@ static int begin_again(const struct host *host, struct begin *begin, struct erro
     return begin_keeper(begin, &news, err);
 }
 
+void staying_ahead(const struct record *record, int dir, struct trust_ahead *out)
+{
+    if (strcmp(record->image, "host") == 0)
+        trust_ahead(dir, out);
+}
+
 int staying_start(const struct which *which, const struct kept *kept, struct error *err)
 {
     return staying_start_with(which, kept, NULL, err);
@@ -404,24 +433,30 @@ int staying_start_with(const struct which *which, const struct kept *kept, const
 
     begin.old = &kept->record;
     begin.readonly = readonly;
+    begin.ahead = TRUST_AHEAD_NONE;
     if (check_stays(&kept->record, err) < 0)
         return -1;
 
     int result = staying_open(which, kept, &begin.dir, err);
 
-    if (result == 0)
+    if (result == 0) {
+        staying_ahead(begin.old, begin.dir.fd, &begin.ahead);
         result = begin_again(&which->host, &begin, err);
+    }
     begin_free(&begin);
     return result;
 }
 
 int staying_start_new(const struct host *host, const struct record *record, struct sandbox_dir *dir,
-                      struct error *err)
+                      struct trust_ahead *ahead, struct error *err)
 {
-    struct begin begin = { .dir = *dir, .box = BOX_NONE, .record = RECORD_NONE, .old = record, .news = -1 };
+    struct begin begin = {
+        .dir = *dir, .box = BOX_NONE, .record = RECORD_NONE, .old = record, .ahead = *ahead, .news = -1
+    };
     int result = check_stays(record, err);
 
     *dir = SANDBOX_DIR_NONE;
+    *ahead = TRUST_AHEAD_NONE;
     if (result == 0)
         result = begin_again(host, &begin, err);
     begin_free(&begin);
@@ -442,13 +477,16 @@ int staying_connect(const struct which *which, const struct kept *kept, struct e
             err, ERROR_REFUSED,
             "sandbox %.*s was made by `cove run`, for one command; `cove create` makes one that stays",
             KEPT_ID_SHOWN, kept->id);
-    error_set(err, ERROR_REFUSED, "sandbox %.*s does not run", KEPT_ID_SHOWN, kept->id);
+    const char *why = kept->state == KEPT_STOPPED ? kept->record.why : NULL;
+
+    error_set(err, ERROR_REFUSED, "sandbox %.*s does not run%s%.300s", KEPT_ID_SHOWN, kept->id, why ? ": " : "",
+              why ? why : "");
     return error_hint(err, "start it: cove start %.*s", KEPT_ID_SHOWN, kept->id);
 }
 
 /* Asks for something that is answered by DONE when it is done. */
-static int ask_for(const struct which *which, const struct kept *kept, struct control *message,
-                   struct error *err)
+static int ask_for(const struct which *which, const struct kept *kept, struct control *message, const int *sent,
+                   size_t sent_len, struct error *err)
 {
     autoclose int fd = staying_connect(which, kept, err);
     int fds[PROTOCOL_FDS_MAX];
@@ -456,7 +494,7 @@ static int ask_for(const struct which *which, const struct kept *kept, struct co
 
     if (fd < 0)
         return -1;
-    if (control_send(fd, message, NULL, 0) < 0)
+    if (control_send(fd, message, sent, sent_len) < 0)
         return error_sys(err, "ask the keeper of the sandbox");
 
     int got = control_receive(fd, message, fds, &count, err);
@@ -469,12 +507,19 @@ static int ask_for(const struct which *which, const struct kept *kept, struct co
         *err = message->error;
     return got < 0 || got == WIRE_MESSAGE
                ? -1
-               : error_set(err, ERROR_SYSTEM, "the keeper died before it had stopped the sandbox");
+               : error_set(err, ERROR_SYSTEM, "the keeper died before it had answered");
 }
 
 static int ask(const struct which *which, const struct kept *kept, struct control message, struct error *err)
 {
-    return ask_for(which, kept, &message, err);
+    return ask_for(which, kept, &message, NULL, 0, err);
+}
+
+int staying_policy(const struct which *which, const struct kept *kept, const int fds[2], struct error *err)
+{
+    struct control message = CONTROL(CONTROL_POLICY);
+
+    return ask_for(which, kept, &message, fds, 2, err);
 }
 
 int staying_stop(const struct which *which, const struct kept *kept, uint64_t patience_ms, struct error *err)
@@ -532,7 +577,7 @@ int staying_checkpoint(const struct which *which, const struct kept *kept, char 
 {
     struct control message = CONTROL(CONTROL_CHECKPOINT);
 
-    if (ask_for(which, kept, &message, err) < 0)
+    if (ask_for(which, kept, &message, NULL, 0, err) < 0)
         return -1;
     if (!store_is_id(message.layer))
         return error_set(err, ERROR_SYSTEM, "the keeper has made no checkpoint");

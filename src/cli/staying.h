@@ -9,6 +9,10 @@
 
 struct error;
 struct options;
+struct record;
+struct sandbox_dir;
+struct strings;
+struct trust_ahead;
 
 /* Makes a new one; `options` are taken.  Gives its id when commands can be run in it.  1: they can, but a
  * service does not run: `err`. */
@@ -22,9 +26,13 @@ int staying_start(const struct which *which, const struct kept *kept, struct err
 int staying_start_with(const struct which *which, const struct kept *kept, const struct strings *readonly,
                        struct error *err);
 
-/* The same of one that was just made, and whose directory we hold with its lock; that is taken. */
+/* As soon as its directory is there: a start needs certificates, and they take longer than what else there is
+ * to do until it waits for them (keeper/trust.h). */
+void staying_ahead(const struct record *record, int dir, struct trust_ahead *out);
+
+/* The same of one that was just made, and whose directory we hold with its lock; that is taken, and `ahead`. */
 int staying_start_new(const struct host *host, const struct record *record, struct sandbox_dir *dir,
-                      struct error *err);
+                      struct trust_ahead *ahead, struct error *err);
 
 /* Takes the directory of one that does not run, with its lock, ready for another start.  `kept` is read anew:
  * somebody else may have been at work on it until now. */
@@ -36,6 +44,9 @@ int staying_connect(const struct which *which, const struct kept *kept, struct e
 
 /* Whether a keeper answers.  One that was killed may be connected to for a moment yet. */
 bool staying_is_kept(const struct which *which, const struct kept *kept);
+
+/* Has it go on with other rules of the network: descriptors as repolicy() takes them. */
+int staying_policy(const struct which *which, const struct kept *kept, const int fds[2], struct error *err);
 
 /* Stops all its processes where they are, or lets them go on. */
 int staying_pause(const struct which *which, const struct kept *kept, bool paused, struct error *err);

@@ -225,7 +225,7 @@ int cli_steps(struct options *options, struct error *err)
     const struct kept *kept = which_sandbox(&which, options->words.len ? options->words.items[0] : NULL, err);
 
     if (!kept)
-        return which_error(err);
+        return -1;
 
     autoclose int dir = kept_open(&which.all, kept, err);
 

@@ -1,6 +1,7 @@
 #include "cli/stop.h"
 
 #include "base/error.h"
+#include "cli/say.h"
 #include "cli/staying.h"
 
 #include <stddef.h>
@@ -24,7 +25,11 @@ static int stop_one(const char *word, const void *owner, struct error *err)
 
     const struct kept *kept = which_sandbox(&which, word, err);
 
-    if (!kept || staying_stop(&which, kept, *patience_ms, err) < 0)
+    if (!kept || kept_check_whole(kept, err) < 0)
+        return -1;
+    if (!kept_is_alive(kept))
+        say_note("sandbox %s has stopped already", word);
+    else if (staying_stop(&which, kept, *patience_ms, err) < 0)
         return -1;
     printf("%s\n", kept->id);
     return 0;

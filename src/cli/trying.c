@@ -1,7 +1,7 @@
 #include "cli/trying.h"
 
+#include "base/delivery.h"
 #include "base/error.h"
-#include "base/file.h"
 #include "base/linediff.h"
 #include "base/own.h"
 #include "base/text.h"
@@ -213,7 +213,10 @@ static int write_patch(const struct trying *trying, const struct changed *change
             patch_add(&source, &changed->changes, i, &text);
     if (text.len > PATCH_MAX)
         text_add(&text, "# the rest was left out: it is too much\n");
-    return file_deliver(path, text_string(&text), text.len, err);
+
+    autodelivery struct delivery place = DELIVERY_NONE;
+
+    return delivery_open(path, &place, err) < 0 ? -1 : delivery_put(&place, text_string(&text), text.len, err);
 }
 
 static void look_at_changes(const struct trying *trying, const char *id, struct tried *out)
@@ -300,7 +303,7 @@ static int clear(const struct trying *trying, const char *id, const struct tried
 
     autoclose int keeper = connect_to(id, err);
 
-    if (keeper < 0 || files_session_start(keeper, &to, &from, err) < 0)
+    if (keeper < 0 || files_session_start(keeper, NULL, &to, &from, err) < 0)
         return -1;
     signal(SIGPIPE, SIG_IGN); /* not before the start: keepers and commands would have it too */
     session = files_open(to, from, err);

@@ -7,9 +7,8 @@
 #include "cli/say.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
-
-enum { EXIT_NOT_THERE = 1 };
 
 int which_read(struct which *which, struct error *err)
 {
@@ -52,8 +51,13 @@ char *which_work_tree(const struct which *which, struct error *err)
 
 const struct kept *which_sandbox(const struct which *which, const char *word, struct error *err)
 {
-    if (word)
-        return kept_find(&which->all, word, err);
+    if (word) {
+        const struct kept *named = kept_find(&which->all, word, err);
+
+        if (!named && strchr(word, '@'))
+            error_hint(err, "ID@STEP is for cove fork, explore and rollback");
+        return named;
+    }
 
     char *root = which_work_tree(which, err);
     struct stat status = { 0 };
@@ -69,13 +73,6 @@ const struct kept *which_sandbox(const struct which *which, const char *word, st
     return found;
 }
 
-int which_error(const struct error *err)
-{
-    int code = say_error(err);
-
-    return err->kind == ERROR_MISSING ? EXIT_NOT_THERE : code;
-}
-
 int which_each(const struct strings *words, const char *command,
                int (*act)(const char *word, const void *owner, struct error *err), const void *owner,
                struct error *err)
@@ -87,7 +84,7 @@ int which_each(const struct strings *words, const char *command,
         return error_hint(err, "`cove ls` lists them");
     }
     for (size_t i = 0; i < words->len; i++) {
-        int code = act(words->items[i], owner, err) < 0 ? which_error(err) : 0;
+        int code = act(words->items[i], owner, err) < 0 ? say_error(err) : 0;
 
         worst = code > worst ? code : worst;
     }

@@ -34,7 +34,3 @@ char *which_work_tree(const struct which *which, struct error *err);
 int which_each(const struct strings *words, const char *command,
                int (*act)(const char *word, const void *owner, struct error *err), const void *owner,
                struct error *err);
-
-/* Prints the error and gives the exit code: 1 if what was named is not there, so that a script can
- * tell it from a failure of ours. */
-int which_error(const struct error *err);

@@ -1,6 +1,7 @@
 #include "explore/results.h"
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/own.h"
 #include "base/text.h"
 #include "spec/node.h"
@@ -118,19 +119,11 @@ int results_parse(const char *bytes, size_t len, const char *shown, struct resul
 
 static int read_all(int fd, const char *path, struct text *out, struct error *err)
 {
-    char buffer[16 << 10];
-    ssize_t got;
+    int more = file_add_rest(fd, RESULTS_BYTES_MAX, out);
 
-    while ((got = read(fd, buffer, sizeof buffer)) != 0) {
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return error_sys(err, "read %.200s", path);
-        text_add_bytes(out, buffer, (size_t)got);
-        if (out->len > RESULTS_BYTES_MAX)
-            return error_set(err, ERROR_INVALID, "%.200s: this file is too large", path);
-    }
-    return 0;
+    if (more < 0)
+        return error_sys(err, "read %.200s", path);
+    return more ? error_set(err, ERROR_INVALID, "%.200s: this file is too large", path) : 0;
 }
 
 /* The lock is the process's own: a child of one that was killed does not have it for a moment more. */

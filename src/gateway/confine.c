@@ -3,6 +3,7 @@
 #include "gateway/gate.h"
 
 #include "base/array.h"
+#include "gateway/tape.h"
 #include "sys/sys.h"
 
 #include <errno.h>
@@ -11,6 +12,8 @@
 #include <linux/filter.h>
 #include <linux/landlock.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sched.h>
 #include <signal.h>
 #include <stddef.h>
@@ -19,10 +22,19 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 enum { NOBODY = 65534, FILES_MAX = 32768 };
+
+/* The sandbox's limit does not count what its gateway takes: whoever opens as many connections as they can is
+ * cut off with all of them, and the next gateway begins anew. */
+#ifdef COVE_SANITIZED
+static const rlim_t memory_max = RLIM_INFINITY; /* its shadow counts */
+#else
+static const rlim_t memory_max = 512 << 20;
+#endif
 
 #if defined(__x86_64__)
 enum { ARCHITECTURE = AUDIT_ARCH_X86_64 };
@@ -31,14 +43,16 @@ enum { ARCHITECTURE = AUDIT_ARCH_AARCH64 };
 #endif
 
 static const int calls[] = {
-    SYS_read,        SYS_write,      SYS_close,         SYS_recvfrom,    SYS_sendto,
-    SYS_recvmsg,     SYS_sendmsg,    SYS_accept4,       SYS_connect,     SYS_shutdown,
-    SYS_getsockopt,  SYS_setsockopt, SYS_brk,           SYS_munmap,      SYS_epoll_ctl,
-    SYS_epoll_pwait, SYS_exit_group, SYS_rt_sigreturn,  SYS_getrandom,   SYS_mremap,
-    SYS_exit,        SYS_madvise,    SYS_clock_gettime, SYS_getsockname, SYS_restart_syscall,
+    SYS_read,        SYS_write,     SYS_close,       SYS_recvfrom,      SYS_sendto,       SYS_recvmsg,
+    SYS_sendmsg,     SYS_accept4,   SYS_connect,     SYS_shutdown,      SYS_getsockopt,   SYS_brk,
+    SYS_munmap,      SYS_epoll_ctl, SYS_epoll_pwait, SYS_exit_group,    SYS_rt_sigreturn, SYS_getrandom,
+    SYS_mremap,      SYS_exit,      SYS_madvise,     SYS_clock_gettime, SYS_getsockname,  SYS_restart_syscall,
     SYS_getpid, /* OpenSSL asks whether it was forked, lest two have the same random numbers */
 #ifdef SYS_epoll_wait
     SYS_epoll_wait,
+#endif
+#ifdef COVE_SANITIZED
+    SYS_sigaltstack, /* at its end, and it would complain */
 #endif
 };
 
@@ -53,7 +67,8 @@ enum { OTHERWISE = SECCOMP_RET_ERRNO | ENOSYS };
 #define OTHERWISE SECCOMP_RET_KILL_PROCESS
 #endif
 
-/* New sockets only of the internet's two families; new memory only such as holds no code. */
+/* New sockets only for TCP and UDP, with the options that are set; new memory only such as holds no code.
+ */
 static int filter_calls(void)
 {
     static const struct sock_filter head[] = {
@@ -61,12 +76,29 @@ static int filter_calls(void)
         IF(ARCHITECTURE, 1, 0),
         ANSWER(SECCOMP_RET_KILL_PROCESS),
         LOAD(nr),
-        IF(SYS_socket, 0, 5),
+        IF(SYS_socket, 0, 11),
         LOAD(args[0]),
-        IF(2 /* AF_INET */, 1, 0),
-        IF(10 /* AF_INET6 */, 0, 1),
+        IF(AF_INET, 1, 0),
+        IF(AF_INET6, 0, 7),
+        LOAD(args[1]),
+        BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0xf), /* without SOCK_NONBLOCK and SOCK_CLOEXEC */
+        IF(SOCK_STREAM, 1, 0),
+        IF(SOCK_DGRAM, 0, 3),
+        LOAD(args[2]),
+        IF(0, 0, 1), /* the usual protocol of these */
         ANSWER(SECCOMP_RET_ALLOW),
         ANSWER(SECCOMP_RET_ERRNO | EAFNOSUPPORT),
+        IF(SYS_setsockopt, 0, 10),
+        LOAD(args[1]),
+        IF(SOL_SOCKET, 0, 2),
+        LOAD(args[2]),
+        IF(SO_LINGER, 4, 5),
+        IF(IPPROTO_TCP, 0, 4),
+        LOAD(args[2]),
+        IF(TCP_NODELAY, 1, 0),
+        IF(TCP_NOTSENT_LOWAT, 0, 1),
+        ANSWER(SECCOMP_RET_ALLOW),
+        ANSWER(SECCOMP_RET_ERRNO | EPERM),
         IF(SYS_mmap, 0, 4),
         LOAD(args[2]),
         BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 1, 0),
@@ -151,6 +183,7 @@ int gateway_confine(size_t *descriptors)
      */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
         return -1;
-    limit(RLIMIT_FSIZE, 0);
+    limit(RLIMIT_FSIZE, the_gate.recorder.fd < 0 && !the_gate.packages ? 0 : TAPE_BYTES_MAX);
+    limit(RLIMIT_DATA, memory_max);
     return filter_calls();
 }

@@ -3,6 +3,8 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/own.h"
+#include "gateway/session.h"
 
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -30,12 +32,14 @@ struct connection *connection_open(int fd)
     struct gate *gate = &the_gate;
     struct connection *connection = memory_zero(sizeof *connection);
 
-    *connection = (struct connection){ .next = gate->connections,
-                                       .from = &gate->connections,
-                                       .client = { { fd, 0, side_ready }, .connection = connection },
-                                       .server = { { -1, 0, side_ready }, .connection = connection },
-                                       .purpose = memory_zero(sizeof *connection->purpose),
-                                       .slot = take_slot(gate, connection) };
+    *connection = (struct connection){
+        .next = gate->connections,
+        .from = &gate->connections,
+        .client = { { fd, 0, side_ready }, .connection = connection },
+        .server = { { -1, 0, side_ready }, .connection = connection, .counted = &connection->bounds },
+        .purpose = memory_zero(sizeof *connection->purpose),
+        .slot = take_slot(gate, connection)
+    };
     if (connection->next)
         connection->next->from = &connection->next;
     gate->connections = connection;
@@ -64,11 +68,13 @@ void connection_close(struct connection *connection)
     side_close(&connection->server);
     connection_drop_purpose(connection);
     exchange_free(connection->exchange);
+    session_free(connection->session);
+    notes_tell_spent(false);
     gate->slots[connection->slot] = NULL;
     *connection->from = connection->next;
     if (connection->next)
         connection->next->from = connection->from;
-    connection->next = gate->buried;
+    connection->buried = gate->buried;
     gate->buried = connection;
     gate->connections_len--;
     if (gate->full)
@@ -82,12 +88,18 @@ void connection_reset(struct connection *connection)
     connection_close(connection);
 }
 
+void connections_end(struct gate *gate)
+{
+    while (gate->connections)
+        connection_close(gate->connections);
+}
+
 void connections_bury(struct gate *gate)
 {
     while (gate->buried) {
         struct connection *dead = gate->buried;
 
-        gate->buried = dead->next;
+        gate->buried = dead->buried;
         free(dead);
     }
 }
@@ -109,6 +121,7 @@ static void side_ready(struct event_source *source, uint32_t events)
     if (connection->closed)
         return;
     connection->spoke |= side == &connection->client;
+    connection->stirred |= side == &connection->server;
     switch (connection->state) {
     case READING:
         first_read(connection);
@@ -126,6 +139,10 @@ static void side_ready(struct event_source *source, uint32_t events)
         if (side == &connection->server)
             dialled(connection);
         break;
+    case TUNNELLING:
+        if (side == &connection->server)
+            upstream_read(connection);
+        break;
     case RELAYING:
         relay(connection);
         break;
@@ -133,23 +150,36 @@ static void side_ready(struct event_source *source, uint32_t events)
     case EXCHANGING:
         exchange_run(connection);
         break;
+    case MULTIPLEXED:
+        session_run(connection->session);
+        break;
     case CLOSING:
         closing(connection);
         break;
+    case FINDING:
+        cached_told(connection);
+        break;
     case NOTING:
+    case FETCHING:
     case LOOKING_UP:
         break;
     }
 }
 
 /* A tag is the number of a verdict and, below it, the slot of its connection. */
-void connections_noted(struct gate *gate, uint64_t tag)
+void connections_noted(struct gate *gate, const struct gateway_noted *noted, int fd)
 {
-    struct connection *connection = gate->slots ? gate->slots[tag & ((1U << SLOT_BITS) - 1)] : NULL;
+    struct connection *connection = gate->slots ? gate->slots[noted->tag & ((1U << SLOT_BITS) - 1)] : NULL;
+    bool known = connection && connection->tag == noted->tag;
 
-    if (!connection || connection->state != NOTING || !connection->noted || connection->tag != tag)
+    if (known && connection->state == FETCHING) {
+        cached_given(connection, noted, fd);
         return;
-    if (!connection->purpose->verdict.allowed)
+    }
+    own_close(&fd);
+    if (!known || connection->state != NOTING || !connection->noted)
+        return;
+    if (!connection->purpose->verdict.allowed || connection->failed)
         refuse(connection);
     else if (connection->exchange)
         exchange_go(connection);
@@ -164,9 +194,14 @@ static void time_is_up(struct connection *connection)
     if (connection->state == READING)
         first_silent(connection);
     else if (connection->state == REQUEST && partial)
-        request_late(connection);
-    else if (connection->state == CONNECTING || connection->state == SECURING)
-        dial_next(connection);
+        request_refuse(connection, "it did not come whole in time");
+    else if (connection->state == FINDING || connection->state == FETCHING)
+        cached_late(connection);
+    else if (connection->state == MULTIPLEXED)
+        session_late(connection->session);
+    else if (connection->state == CONNECTING || connection->state == TUNNELLING ||
+             connection->state == SECURING)
+        dial_late(connection);
     else if (connection->state == REQUEST || (connection->state == CLOSING && connection->client.held_len == 0))
         connection_close(connection); /* what it has not read yet, the kernel keeps for it */
     else
@@ -175,10 +210,13 @@ static void time_is_up(struct connection *connection)
 
 void connections_tend(struct gate *gate, uint64_t now)
 {
+    notes_tell_spent(false);
     if (gate->full && gate->connections_len < gate->connections_max)
         doors_watch(true);
-    for (struct connection *at = gate->connections, *next; at; at = next) {
-        next = at->next;
+    /* One that goes may take others along: they are still there until they are buried, and lead on. */
+    for (struct connection *at = gate->connections; at; at = at->next) {
+        if (at->closed)
+            continue;
         if (at->state == NOTING && !at->noted)
             at->noted = note_send(at);
         else if (at->state == LOOKING_UP && at->purpose->lookup)

@@ -3,6 +3,7 @@
 #include "gateway/connection.h"
 
 #include "base/own.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -28,11 +29,13 @@ static socklen_t fill_address(const struct address *address, uint16_t port, stru
 static bool dial(struct connection *connection, const struct address *address)
 {
     struct sockaddr_storage to;
-    socklen_t size = fill_address(address, connection->purpose->verdict.port, &to);
+    const struct purpose *purpose = connection->purpose;
+    uint16_t port = purpose->by_proxy ? the_gate.rules->proxy.port : purpose->verdict.port;
+    socklen_t size = fill_address(address, port, &to);
     struct side *server = &connection->server;
 
     side_close(server);
-    server->source.events = 0;
+    connection->purpose->error = 0;
     server->source.fd = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (server->source.fd < 0)
         return false;
@@ -47,13 +50,26 @@ static bool dial(struct connection *connection, const struct address *address)
 void dial_next(struct connection *connection)
 {
     struct purpose *purpose = connection->purpose;
+    autofree char *why = NULL;
 
     connection->state = CONNECTING;
-    while (purpose->at < purpose->addresses_len)
+    while (purpose->at < purpose->addresses_len) {
         if (dial(connection, &purpose->addresses[purpose->at++]))
             return;
+        purpose->error = errno;
+    }
     side_close(&connection->server);
-    unreachable(connection, "no address of it answers");
+    why = text_format(
+        "%s%s%s%s",
+        purpose->by_proxy ? "the proxy of this machine does not answer" : "no address of it answers",
+        purpose->error ? " (" : "", purpose->error ? strerror(purpose->error) : "", purpose->error ? ")" : "");
+    unreachable(connection, why);
+}
+
+void dial_late(struct connection *connection)
+{
+    connection->purpose->error = ETIMEDOUT;
+    dial_next(connection);
 }
 
 void dialled(struct connection *connection)
@@ -61,9 +77,20 @@ void dialled(struct connection *connection)
     int error = 0;
     socklen_t size = sizeof error;
 
-    if (getsockopt(connection->server.source.fd, SOL_SOCKET, SO_ERROR, &error, &size) < 0 || error)
+    if (getsockopt(connection->server.source.fd, SOL_SOCKET, SO_ERROR, &error, &size) < 0)
+        error = errno;
+    connection->purpose->error = error;
+    if (error)
         dial_next(connection);
-    else if (connection->client.tls)
+    else if (connection->purpose->by_proxy)
+        upstream_ask(connection);
+    else
+        dial_reached(connection);
+}
+
+void dial_reached(struct connection *connection)
+{
+    if (side_is_secure(&connection->client))
         secure_server(connection);
     else if (connection->exchange)
         exchange_connected(connection);
@@ -144,11 +171,23 @@ static void looked_up(void *owner, const struct address *addresses, size_t len)
 
 void dial_begin(struct connection *connection)
 {
-    const struct verdict *verdict = &connection->purpose->verdict;
+    struct verdict *verdict = &connection->purpose->verdict;
 
+    connection->bounds = verdict->bounds;
+    if (!budget_connection(&the_gate.budget, verdict)) {
+        note(connection);
+        return;
+    }
+    notes_tell_spent(false);
     connection->state = LOOKING_UP;
     connection->until = UINT64_MAX; /* a lookup comes to its own end */
-    if (verdict->pinned.len)
+    connection->purpose->error = 0;
+    connection->purpose->by_proxy = upstream_is_for(connection);
+    if (connection->is_service)
+        service_dial(connection);
+    else if (connection->purpose->by_proxy)
+        upstream_dial(connection);
+    else if (verdict->pinned.len)
         judge_addresses(connection, &verdict->pinned, 1);
     else if (hostname_is_address(&verdict->host))
         judge_addresses(connection, &verdict->host.address, 1);

@@ -57,9 +57,10 @@ static bool identify(struct connection *connection, const struct address *addres
     const char *name = text;
     enum pool_kind kind;
 
-    if (is_own(address)) {
-        connection->is_proxys = true;
-        return connection->port == NETWORK_PORT;
+    if (is_own(address)) { /* at another port, only services of the host are turned to us */
+        connection->is_proxys = connection->port == NETWORK_PORT;
+        connection->is_service = !connection->is_proxys;
+        return true;
     }
     if (pool_find(&the_gate.pool, address, &kind, &name) == POOL_UNKNOWN)
         return false;
@@ -101,6 +102,10 @@ static void admit(int fd, int family)
     }
     if (!identify(connection, &address)) {
         connection_reset(connection);
+        return;
+    }
+    if (connection->is_service) {
+        service_begin(connection);
         return;
     }
     connection_wait(connection, READING, patience_with(connection));

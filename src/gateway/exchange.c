@@ -24,6 +24,10 @@ void exchange_free(struct exchange *exchange)
 {
     if (!exchange)
         return;
+    recording_end(exchange->recording, &the_gate.recorder, exchange->body.over, exchange->answered);
+    cached_end(exchange->cached, exchange->answered);
+    tap_free(&exchange->asked);
+    text_free(&exchange->path);
     text_free(&exchange->request);
     free(exchange);
 }
@@ -48,12 +52,18 @@ static bool hear_body(struct connection *connection, bool *heard)
     return false;
 }
 
+/* Whether it may have said something that was not heard: if not, it is not asked. */
+static bool has_spoken(const struct connection *connection)
+{
+    return connection->spoke || side_has_more(&connection->client);
+}
+
 /* So that it is noticed when it goes, and not more than a head ahead. */
 static bool hear_ahead(struct connection *connection)
 {
     struct side *client = &connection->client;
 
-    if (!connection->spoke || client->ended || client->heard.len >= EARLY_MAX)
+    if (!has_spoken(connection) || client->ended || client->heard.len >= EARLY_MAX)
         return true;
     connection->spoke = false;
 
@@ -64,6 +74,13 @@ static bool hear_ahead(struct connection *connection)
         return true;
     connection_reset(connection);
     return false;
+}
+
+static struct tap *request_tap(struct exchange *exchange)
+{
+    if (exchange->recording)
+        return &exchange->recording->request;
+    return exchange->replays ? &exchange->asked : NULL;
 }
 
 static bool pass_request(struct connection *connection)
@@ -81,8 +98,9 @@ static bool pass_request(struct connection *connection)
             return true;
         connection->until = clock_us() + idle_patience;
 
-        int64_t took = frame_pass(&exchange->body, client->heard.data, client->heard.len,
-                                  exchange->deaf ? NULL : server, exchange->body.kind == HEAD_CHUNKED);
+        int64_t took =
+            frame_pass(&exchange->body, client->heard.data, client->heard.len, exchange->deaf ? NULL : server,
+                       exchange->body.kind == HEAD_CHUNKED, request_tap(exchange));
 
         if (took == FRAME_BAD) {
             connection_reset(connection);
@@ -104,18 +122,28 @@ static void bad_answer(struct connection *connection, const char *why)
 {
     autotext struct text body = TEXT_NONE;
 
+    note_failed(connection, why);
     text_addf(&body, "Cove does not pass on what %s answered: %s.\n", connection->purpose->verdict.host.text,
               why);
     refusal_answer(connection, "502 Bad answer", text_string(&body));
+}
+
+static struct tap *answer_tap(const struct exchange *exchange)
+{
+    if (exchange->recording)
+        return &exchange->recording->response;
+    return exchange->cached ? &exchange->cached->tap : NULL;
 }
 
 /* False: the connection is over. */
 static bool take_answer(struct connection *connection, const char *bytes, size_t len)
 {
     struct exchange *exchange = connection->exchange;
-    int64_t took = frame_pass(&exchange->answer_body, bytes, len, &connection->client, exchange->chunked);
+    int64_t took = frame_pass(&exchange->answer_body, bytes, len, &connection->client, exchange->chunked,
+                              answer_tap(exchange));
 
     if (took < 0) {
+        (void)side_let_go(&connection->client); /* what came before was right */
         connection_reset(connection);
         return false;
     }
@@ -131,6 +159,8 @@ static bool pass_head(struct connection *connection, const struct answer *answer
     autotext struct text out = TEXT_NONE;
     size_t size = answer->size;
 
+    if (answer->status >= 200 || answer->status == 101)
+        recording_answer(exchange->recording, &the_gate.recorder, answer);
     answer_write(answer, exchange->old, exchange->last, &out);
     side_forget(&connection->server, size);
     if (side_put(&connection->client, text_string(&out), out.len))
@@ -151,10 +181,15 @@ static bool begin_answer(struct connection *connection, const struct answer *ans
         !answer->old && !answer->fields.close && answer->body != HEAD_UNTIL_CLOSE && !exchange->alone;
     exchange->last |= !exchange->body.over; /* the client may not send the rest */
     body_begin(&exchange->answer_body, answer->body, answer->length, true);
+    cached_answer(exchange->cached, answer);
+    side_gather(&connection->client);
     if (!pass_head(connection, answer) || !take_answer(connection, server->heard.data, server->heard.len))
         return false;
     side_forget(server, server->heard.len);
-    return true;
+    if (side_let_go(&connection->client))
+        return true;
+    connection_reset(connection);
+    return false;
 }
 
 /* From now on nobody looks at what passes. */
@@ -225,11 +260,16 @@ static void server_ended(struct connection *connection, bool whole)
     struct side *server = &connection->server;
 
     exchange->keep = false;
-    if (exchange->begun && exchange->answer_body.kind == HEAD_UNTIL_CLOSE && whole) {
+    if (!exchange->begun && !budget_has_bytes(&the_gate.budget, &connection->purpose->verdict)) {
+        side_close(server);
+        note(connection);
+    } else if (exchange->begun && exchange->answer_body.kind == HEAD_UNTIL_CLOSE && whole) {
         exchange->answered = exchange->answer_body.over = true;
         if (exchange->chunked && !side_put(&connection->client, "0\r\n\r\n", 5))
             connection_reset(connection);
     } else if (exchange->begun) {
+        if (budget_has_bytes(&the_gate.budget, &connection->purpose->verdict))
+            note_failed(connection, "it ended the connection within its answer");
         connection_reset(connection);
     } else if (may_be_said_again(connection)) {
         side_close(server);
@@ -260,12 +300,35 @@ static bool pass_some(struct connection *connection)
     return take_heads(connection) && !side_was_all(server, got);
 }
 
+static void pass_own(struct connection *connection)
+{
+    struct exchange *exchange = connection->exchange;
+    struct side *client = &connection->client;
+
+    while (exchange->own.len && client->held_len == 0) {
+        size_t len = exchange->own.len < SIDE_CHUNK ? exchange->own.len : SIDE_CHUNK;
+
+        connection->until = clock_us() + idle_patience;
+        if (!side_put(client, exchange->own.at, len)) {
+            connection_reset(connection);
+            return;
+        }
+        exchange->own.at += len;
+        exchange->own.len -= len;
+    }
+    exchange->answered = exchange->own.len == 0;
+}
+
 static void pass_answer(struct connection *connection)
 {
-    const struct exchange *exchange = connection->exchange;
+    struct exchange *exchange = connection->exchange;
     const struct side *client = &connection->client, *server = &connection->server;
+    bool fresh = exchange->fresh;
     int round = 0;
 
+    exchange->fresh = false;
+    if (fresh && !side_has_more(server))
+        return;
     while (!exchange->answered && client->held_len == 0 && (round++ < SIDE_ROUNDS || side_has_more(server)))
         if (!pass_some(connection))
             return;
@@ -279,6 +342,9 @@ static bool finish(struct connection *connection)
     struct exchange *exchange = connection->exchange;
     struct side *client = &connection->client;
 
+    connection->stirred = false; /* that was the answer */
+    recording_end(steal_ptr(&exchange->recording), &the_gate.recorder, exchange->body.over, true);
+    cached_end(steal_ptr(&exchange->cached), true);
     if (exchange->sent && (!exchange->keep || !exchange->body.over))
         side_close(&connection->server);
     if (exchange->last || (client->ended && client->heard.len == 0)) {
@@ -304,7 +370,13 @@ static bool pass(struct connection *connection)
         go_deaf(connection);
     if (!pass_request(connection))
         return false;
-    if (!exchange->answered)
+    if (exchange->replays && exchange->body.over)
+        replay_answer(connection);
+    if (!connection->closed && cached_is_read(exchange->cached))
+        cached_pass(connection);
+    else if (!connection->closed && exchange->own.len)
+        pass_own(connection);
+    else if (!connection->closed && !exchange->answered && !exchange->replays)
         pass_answer(connection);
     if (connection->closed || connection->state != EXCHANGING)
         return false;
@@ -312,12 +384,13 @@ static bool pass(struct connection *connection)
 }
 
 /* A server that speaks without being asked, or goes, is not used again. */
-static void look_after_server(struct side *server)
+static void look_after_server(struct connection *connection)
 {
-    char byte;
+    struct side *server = &connection->server;
 
-    if (side_is_open(server) && (side_read(server, &byte, sizeof byte) >= 0 || errno != EAGAIN))
+    if (side_is_open(server) && !side_is_quiet(server))
         side_close(server);
+    connection->stirred = false;
 }
 
 static bool next_request(struct connection *connection)
@@ -325,9 +398,13 @@ static bool next_request(struct connection *connection)
     struct side *client = &connection->client;
     bool first = client->heard.len == 0;
 
-    look_after_server(&connection->server);
+    if (connection->stirred)
+        look_after_server(connection);
     if (request_take(connection))
         return true;
+    if (!client->ended && !has_spoken(connection))
+        return false;
+    connection->spoke = false;
 
     int heard = client->ended ? 0 : side_hear(client, EARLY_MAX);
 
@@ -375,8 +452,8 @@ void exchange_run(struct connection *connection)
     if (!is_at_it(connection))
         return;
     watch(connection);
-    if (more) /* soon again, though nothing new may come */
-        (void)events_change(the_gate.loop, &connection->client.source, EVENTS_SOON);
+    if (more) /* though nothing new may come */
+        events_soon(&connection->client.source);
 }
 
 void exchange_begin(struct connection *connection)
@@ -394,10 +471,12 @@ static void send_request(struct connection *connection)
     struct exchange *exchange = connection->exchange;
 
     connection_wait(connection, EXCHANGING, idle_patience);
-    exchange->sent = true;
-    exchange->deaf = false;
-    if (!side_put(&connection->server, text_string(&exchange->request), exchange->request.len))
+    exchange->sent = exchange->fresh = true;
+    exchange->deaf = connection->stirred = false;
+    if (!side_put(&connection->server, text_string(&exchange->request), exchange->request.len)) {
         go_deaf(connection);
+        exchange->fresh = false; /* it may have said why before */
+    }
     exchange_run(connection);
 }
 
@@ -415,13 +494,31 @@ void exchange_connected(struct connection *connection)
 
 void exchange_go(struct connection *connection)
 {
+    const struct verdict *verdict = &connection->purpose->verdict;
+
+    if (verdict->reason == REASON_MOCK) {
+        mock_answer(connection, verdict->rule->mock);
+        return;
+    }
+    if (verdict->reason == REASON_REPLAY) {
+        replay_begin(connection);
+        return;
+    }
+    if (!cached_begin(connection))
+        exchange_ask(connection);
+}
+
+void exchange_ask(struct connection *connection)
+{
     struct exchange *exchange = connection->exchange;
     const struct verdict *verdict = &connection->purpose->verdict;
 
+    look_after_server(connection); /* as late as can be: what is there now is no answer to this */
     exchange->kept = side_is_open(&connection->server) && verdict->port == exchange->port &&
                      strcmp(verdict->host.text, exchange->host.text) == 0 &&
                      address_same(&verdict->pinned, &exchange->pinned);
     if (exchange->kept) {
+        connection->bounds = verdict->bounds;
         send_request(connection);
         return;
     }
@@ -438,11 +535,18 @@ void exchange_answering(struct connection *connection)
         exchange->last = true;
 }
 
+void exchange_own(struct connection *connection, struct head_part body)
+{
+    connection->exchange->own = body;
+    exchange_answered(connection);
+}
+
 void exchange_answered(struct connection *connection)
 {
     struct exchange *exchange = connection->exchange;
 
-    exchange->answered = exchange->begun = exchange->deaf = true;
+    exchange->begun = exchange->deaf = true;
+    exchange->answered = exchange->own.len == 0 && !cached_is_read(exchange->cached);
     exchange->keep = false;
     connection_wait(connection, EXCHANGING, early_patience);
     exchange_run(connection);

@@ -30,6 +30,7 @@ static void take_hello(struct connection *connection)
     static unsigned char scratch[HELLO_MAX];
     const struct text *heard = &connection->client.heard;
     struct verdict *verdict = &connection->purpose->verdict;
+    bool looks = verdict->inspect || the_gate.recorder.fd >= 0 || cached_wants(verdict);
     struct hostname named;
     const char *name;
     size_t len;
@@ -39,15 +40,15 @@ static void take_hello(struct connection *connection)
         return;
     if (hello != HELLO_WHOLE)
         note_deny(connection, "the first TLS message to %s cannot be read", verdict->host.text);
-    else if (verdict->inspect && !secure_can_judge())
-        note_deny(connection, "the rule for %s names methods or paths, and TLS is not looked into",
+    else if (looks && !secure_can_judge(verdict))
+        note_deny(connection, "requests to %s are judged or recorded one by one, and TLS is not looked into",
                   verdict->host.text);
     else if (len == 0 && !hostname_is_address(&verdict->host))
         note_deny(connection, "a TLS connection to %s does not say whom it is for", verdict->host.text);
     else if (len && (hostname_read(name, len, &named) || strcmp(named.text, verdict->host.text) != 0) &&
              !gate_leaves_out("agreement"))
         note_deny(connection, "a TLS connection to %s says that it is for somebody else", verdict->host.text);
-    else if (verdict->inspect && !gate_leaves_out("inspection"))
+    else if (looks && !gate_leaves_out("inspection"))
         secure_client(connection, verdict->host.text); /* each request is noted by itself */
     else
         note(connection);
@@ -82,8 +83,7 @@ static void take_other(struct connection *connection)
         note_deny(connection, "what was sent to %s port %u is neither TLS nor HTTP", verdict->host.text,
                   connection->port);
     else if (verdict->allowed && verdict->inspect)
-        note_deny(connection, "the rule for %s names methods or paths, and this is not HTTP",
-                  verdict->host.text);
+        note_deny(connection, "requests to %s are judged one by one, and this is not HTTP", verdict->host.text);
     else
         note(connection);
 }

@@ -4,27 +4,26 @@
 
 #include <stdio.h>
 
-enum { FRAME_ROOM = 20 }; /* the size of a chunk and its line end */
-
-/* One chunk of what lies behind FRAME_ROOM bytes at `out`; with room for line end and last chunk behind it. */
-static bool put_chunk(struct side *to, char *out, size_t len, bool last)
+struct head_part frame_chunk(char *room, size_t len, bool last)
 {
     char size[FRAME_ROOM];
     int size_len = len ? snprintf(size, sizeof size, "%zx\r\n", len) : 0;
-    char *begin = out + FRAME_ROOM - size_len, *end = out + FRAME_ROOM + len;
+    char *begin = room + FRAME_ROOM - size_len, *end = room + FRAME_ROOM + len;
 
     memcpy(begin, size, (size_t)size_len);
     if (len)
         end = stpcpy(end, "\r\n");
     if (last)
         end = stpcpy(end, "0\r\n\r\n");
-    return side_put(to, begin, (size_t)(end - begin));
+    return (struct head_part){ begin, (size_t)(end - begin) };
 }
 
-int64_t frame_pass(struct body *body, const char *bytes, size_t len, struct side *to, bool chunked)
+int64_t frame_pass(struct body *body, const char *bytes, size_t len, struct side *to, bool chunked,
+                   struct tap *tap)
 {
     static char out[FRAME_ROOM + SIDE_CHUNK + FRAME_ROOM];
-    size_t at = 0, have = 0;
+    struct head_part whole = { out + FRAME_ROOM, 0 };
+    size_t at = 0;
     bool sent = true;
 
     if (len > SIDE_CHUNK)
@@ -35,13 +34,20 @@ int64_t frame_pass(struct body *body, const char *bytes, size_t len, struct side
 
         if (took < 0)
             return FRAME_BAD;
-        memcpy(out + FRAME_ROOM + have, data.at, data.len);
-        have += data.len;
+        if ((size_t)took == len && !chunked) { /* as most bodies are: it stays where it is */
+            whole = data;
+        } else {
+            memcpy(out + FRAME_ROOM + whole.len, data.at, data.len);
+            whole.len += data.len;
+        }
         at += (size_t)took;
     }
-    if (to && chunked && (have || body->over))
-        sent = put_chunk(to, out, have, body->over);
-    else if (to && have)
-        sent = side_put(to, out + FRAME_ROOM, have);
+    if (tap)
+        tap_add(tap, whole.at, whole.len);
+    if (to && (whole.len || (chunked && body->over))) {
+        if (chunked)
+            whole = frame_chunk(out, whole.len, body->over);
+        sent = side_put(to, whole.at, whole.len);
+    }
     return sent ? (int64_t)at : FRAME_GONE;
 }

@@ -2,9 +2,11 @@
 
 /* What all parts of a gateway share. */
 
+#include "gateway/budget.h"
 #include "gateway/events.h"
 #include "gateway/gateway.h"
 #include "gateway/pool.h"
+#include "gateway/recorder.h"
 #include "gateway/resolver.h"
 #include "gateway/rules.h"
 
@@ -17,10 +19,12 @@ struct tls_trust;
 struct gate {
     int loop;
     struct rules *rules;
+    struct budget budget;
     struct event_source channel;
     struct event_source sockets[NETWORK_SOCKETS];
     struct pool pool;
     struct resolver resolver;
+    struct recorder recorder;
     struct tls_authority *authority;         /* by which it answers in the name of hosts; NULL: it cannot */
     struct tls_trust *trust;                 /* by which it believes servers outside; NULL: none of them */
     struct connection *connections, *buried; /* open ones; and those of this turn that are not */
@@ -28,7 +32,9 @@ struct gate {
     struct connection **slots; /* by the lowest bits of a tag */
     uint32_t slot;             /* where to look for the next free one */
     uint64_t tags;
-    bool full; /* nobody more is let in */
+    bool packages;    /* there is a cache of package files */
+    char sandbox[16]; /* by which the owner names one that stays, or empty */
+    bool full;        /* nobody more is let in */
 #ifdef COVE_UNSAFE
     const char *without;
 #endif
@@ -42,9 +48,19 @@ size_t question_answer(struct gate *gate, const unsigned char *bytes, size_t len
 
 /* connection.c, door.c */
 void connections_ready(struct event_source *source, uint32_t events);
-void connections_noted(struct gate *gate, uint64_t tag);
+void connections_noted(struct gate *gate, const struct gateway_noted *noted, int fd); /* fd: taken; or -1 */
 void connections_tend(struct gate *gate, uint64_t now);
 void connections_bury(struct gate *gate);
+void connections_end(struct gate *gate); /* all of them, as if their clients had gone */
+
+/* note.c: sends what was noted in this turn. */
+void notes_flush(void);
+
+/* secure.c: reads the ca of rules, before no right is left. */
+void secure_trust_rules(void);
+
+/* note.c: what would allow it, as its owner types it; empty: nothing simple would.  Until the next call. */
+const char *note_command(const struct verdict *verdict);
 
 /* There is one gate in a process. */
 extern struct gate the_gate;

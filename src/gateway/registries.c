@@ -111,28 +111,59 @@ static const struct source {
     { REGISTRY_APT, EXTRA, READ_COLON, "/etc/apt/sources.list.d/*.sources", "uris" },
 };
 
+/* By which a tool inside is told what is configured outside, since it sees none of those files: they have
+ * passwords in them.  cargo's own file is seen (box/toolroots.c). */
+static const struct teller {
+    enum registry registry;
+    enum weight weight;
+    const char *variable, *between;
+} tellers[] = {
+    { REGISTRY_NPM, FIRST, "npm_config_registry", " " },
+    { REGISTRY_PIP, FIRST, "PIP_INDEX_URL", " " },
+    { REGISTRY_PIP, FIRST, "UV_DEFAULT_INDEX", " " },
+    { REGISTRY_PIP, EXTRA, "PIP_EXTRA_INDEX_URL", " " },
+    { REGISTRY_GO, FIRST, "GOPROXY", "," },
+    { REGISTRY_GO, EXTRA, "GOSUMDB", " " },
+};
+
 /* All that one registries_read() works on. */
 struct finding {
     const struct registry_places *places;
     enum registry_source from;
     struct rule_list *out;
-    struct strings *notes;
+    struct strings *variables, *notes;
+    struct strings said; /* words of the source that is being read, without secrets */
     const struct source *source;
     const char *shown; /* the file or variable that is being read */
     size_t first;      /* rules before it are not of registries */
     size_t found;      /* rules of this registry */
     bool replaced;     /* cargo: the public registry is not used */
+    bool hastily;      /* no large program is looked through */
+    bool along;        /* a program is only asked what belongs to a host that was named before */
+    char *index;       /* where files that are found now are told of; NULL: nowhere that we can ask */
 };
 
 /* A host that was found */
 
+/* Twice for two registries at one host, if both say what their files' hashes are. */
+static bool is_known(const struct finding *finding, const char *host, uint16_t port)
+{
+    for (size_t i = finding->first; i < finding->out->len; i++) {
+        const struct rule *rule = &finding->out->items[i];
+
+        if (strcmp(rule->host, host) == 0 && rule->port == port &&
+            (!finding->index || (rule->index && strcmp(rule->index, finding->index) == 0)))
+            return true;
+    }
+    return false;
+}
+
 static void add_rule(struct finding *finding, const char *host, uint16_t port, const char *address)
 {
-    for (size_t i = finding->first; i < finding->out->len; i++)
-        if (strcmp(finding->out->items[i].host, host) == 0 && finding->out->items[i].port == port) {
-            finding->found++;
-            return;
-        }
+    if (is_known(finding, host, port)) {
+        finding->found++;
+        return;
+    }
     if (finding->found == HOSTS_MAX)
         return;
     finding->found++;
@@ -144,8 +175,11 @@ static void add_rule(struct finding *finding, const char *host, uint16_t port, c
     *array_add(finding->out) = (struct rule){
         .host = text_copy(host),
         .port = port,
-        .inside = finding->source->reader != READ_PROGRAM, /* what is public for everybody stays so */
+        /* What is public for everybody stays so. */
+        .inside = finding->source->reader != READ_PROGRAM || finding->along,
         .address = address ? text_copy(address) : NULL,
+        .registry = finding->source->registry,
+        .index = finding->index ? text_copy(finding->index) : NULL,
         .place = text_steal(&place),
     };
 }
@@ -162,6 +196,37 @@ static void note(struct finding *finding, const char *word, const char *why)
     strings_take(finding->notes, text_steal(&text));
 }
 
+/* What a tool inside may know of it: no user, no password, no query. */
+static void say_url(struct finding *finding, const struct url *url)
+{
+    autotext struct text said = TEXT_NONE;
+
+    text_addf(&said, url->host.address.len == 16 ? "%s://[%s]" : "%s://%s", url->tls ? "https" : "http",
+              url->host.text);
+    if (url->port != (url->tls ? 443 : 80))
+        text_addf(&said, ":%u", url->port);
+    text_add_bytes(&said, url->path, strcspn(url->path, "?#"));
+    if (finding->source->registry == REGISTRY_PIP && !url->tls) /* else pip passes it over */
+        strings_take(finding->variables, text_format("PIP_TRUSTED_HOST=%s:%u", url->host.text, url->port));
+    strings_take(&finding->said, text_steal(&said));
+}
+
+/* Where a registry with that address is asked about its files: never without TLS, since whoever answers decides
+ * what is installed.  apt and go have no hashes that are simple to come by (decision 41), nor has an index that
+ * is a git repository. */
+static char *find_index(const struct source *source, const char *word, const struct url *url)
+{
+    bool program = source->reader == READ_PROGRAM, sparse = program || text_starts(word, "sparse+");
+    const char *path = program && source->registry == REGISTRY_PIP ? "/simple/" : url->path;
+    size_t len = strcspn(path, "?#");
+    bool asks = source->registry == REGISTRY_NPM || source->registry == REGISTRY_PIP ||
+                (source->registry == REGISTRY_CARGO && sparse);
+
+    if (!asks || !url->tls || len != strlen(path) || hostname_is_address(&url->host))
+        return NULL;
+    return text_format("https://%s:%u%s%s", url->host.text, url->port, path, path[len - 1] == '/' ? "" : "/");
+}
+
 static void add_url(struct finding *finding, const char *word)
 {
     struct url url;
@@ -176,7 +241,11 @@ static void add_url(struct finding *finding, const char *word)
         note(finding, url.host.text, "means another machine everywhere; allow it with its address");
         return;
     }
+    free(finding->index);
+    finding->index = find_index(finding->source, word, &url);
     add_rule(finding, url.host.text, url.port, local ? "127.0.0.1" : NULL);
+    if (!local)
+        say_url(finding, &url);
 }
 
 /* off, direct, "sum.example.com", "sum.example.com+key", or one with an address behind it */
@@ -190,8 +259,22 @@ static void add_sum(struct finding *finding, const char *word)
         add_rule(finding, host.text, 443, NULL);
 }
 
+/* What go may be told that is no address: its own two words, and the name of a database with its public key.
+ * Anything else may be a piece of a password, in which a quote stood. */
+static bool is_word_of_go(const struct finding *finding, const char *word)
+{
+    struct hostname host;
+
+    if (strcmp(word, "direct") == 0 || strcmp(word, "off") == 0)
+        return true;
+    return finding->source->weight == EXTRA && strchr(word, '.') &&
+           !hostname_read(word, strcspn(word, "+"), &host);
+}
+
 static void take_word(struct finding *finding, const char *word)
 {
+    if (finding->source->registry == REGISTRY_GO && is_word_of_go(finding, word))
+        strings_add(&finding->said, word);
     if (finding->source->registry == REGISTRY_GO && finding->source->weight == EXTRA)
         add_sum(finding, word);
     else if (strstr(word, "://") && !text_starts(word, "file:") && !text_starts(word, "cdrom:"))
@@ -224,6 +307,16 @@ static void take_setting(void *owner, const char *key, const char *value)
 
 /* Programs */
 
+/* Whether a file or variable has named the host that a program has of itself. */
+static bool was_named(const struct finding *finding, const struct url *url)
+{
+    for (size_t i = finding->first; i < finding->out->len; i++)
+        if (finding->out->items[i].inside && finding->out->items[i].port == url->port &&
+            strcmp(finding->out->items[i].host, url->host.text) == 0)
+            return true;
+    return false;
+}
+
 /* The address that begins at `at`: up to where its host ends, since strings of a program may stand close. */
 static bool take_address(struct finding *finding, const char *at, const char *end, struct url *url)
 {
@@ -242,8 +335,9 @@ static bool take_address(struct finding *finding, const char *at, const char *en
     /* A program also has pieces of addresses in it. */
     if (at + len == end || at[len] != '/' || url_read(word, url) || hostname_is_local(&url->host))
         return false;
-    add_url(finding, word);
-    return true;
+    if (!finding->along)
+        add_url(finding, word);
+    return !finding->along || was_named(finding, url);
 }
 
 /* pip: file_storage_domain="..." behind the index. */
@@ -288,6 +382,7 @@ static void take_program(struct finding *finding, const char *bytes, size_t len)
         at = memmem(at + 1, (size_t)(end - at - 1), source->key, key);
     if (!at)
         return;
+    finding->along = was_named(finding, &url);
     if (source->registry == REGISTRY_PIP)
         take_files_domain(finding, at + key, end);
     if (source->registry == REGISTRY_CARGO)
@@ -391,6 +486,43 @@ static void take_variable(struct finding *finding, const char *name)
     }
 }
 
+static bool has_variable(const struct strings *variables, const char *name)
+{
+    for (size_t i = 0; i < variables->len; i++)
+        if (strncmp(variables->items[i], name, strlen(name)) == 0 && variables->items[i][strlen(name)] == '=')
+            return true;
+    return false;
+}
+
+/* What the installation has of itself is seen inside anyhow. */
+static void tell_inside(struct finding *finding)
+{
+    const struct source *source = finding->source;
+
+    for (size_t i = 0; i < ARRAY_LEN(tellers) && finding->said.len; i++) {
+        autotext struct text value = TEXT_NONE;
+
+        if (tellers[i].registry != source->registry || tellers[i].weight != source->weight ||
+            source->reader == READ_PROGRAM || text_starts(source->path, "/usr/") ||
+            has_variable(finding->variables, tellers[i].variable))
+            continue;
+        for (size_t k = 0; k < finding->said.len; k++)
+            text_addf(&value, "%s%s", k ? tellers[i].between : "", finding->said.items[k]);
+        strings_take(finding->variables, text_format("%s=%s", tellers[i].variable, text_string(&value)));
+    }
+}
+
+static void take_source(struct finding *finding, const struct source *source)
+{
+    finding->source = source;
+    if (source->path[0] == '$')
+        take_variable(finding, source->path + 1);
+    else
+        take_files(finding);
+    tell_inside(finding);
+    strings_free(&finding->said);
+}
+
 static void find_registry(struct finding *finding, enum registry registry)
 {
     size_t first = 0;
@@ -400,27 +532,28 @@ static void find_registry(struct finding *finding, enum registry registry)
     for (size_t i = 0; i < ARRAY_LEN(sources); i++) {
         size_t before = finding->found;
 
-        if (sources[i].registry != registry || (sources[i].weight == FIRST && first))
+        finding->along = sources[i].weight == FIRST && first;
+        if (finding->hastily && registry == REGISTRY_CARGO && sources[i].reader == READ_PROGRAM)
             continue;
-        finding->source = &sources[i];
-        if (sources[i].path[0] == '$')
-            take_variable(finding, sources[i].path + 1);
-        else
-            take_files(finding);
+        if (sources[i].registry != registry || (finding->along && sources[i].reader != READ_PROGRAM))
+            continue;
+        take_source(finding, &sources[i]);
         if (sources[i].weight == FIRST &&
             (registry != REGISTRY_CARGO || finding->replaced || sources[i].reader == READ_PROGRAM))
             first += finding->found - before;
     }
+    free(steal_ptr(&finding->index));
     if (finding->found == 0)
         strings_take(finding->notes, text_format("no host is known for the registry %s: name it with --allow",
                                                  registry_names[registry]));
 }
 
 void registries_read(const struct strings *registries, enum registry_source source,
-                     const struct registry_places *places, struct rule_list *out, struct strings *notes)
+                     const struct registry_places *places, struct rule_list *out, struct strings *variables,
+                     struct strings *notes)
 {
     struct finding finding = {
-        .places = places, .from = source, .out = out, .notes = notes, .first = out->len
+        .places = places, .from = source, .out = out, .variables = variables, .notes = notes, .first = out->len
     };
 
     for (size_t i = 0; i < REGISTRY_COUNT; i++)
@@ -428,9 +561,47 @@ void registries_read(const struct strings *registries, enum registry_source sour
             find_registry(&finding, (enum registry)i);
 }
 
-void rules_of_spec(const struct spec *spec, const struct registry_places *places, struct rules *out,
-                   struct strings *notes)
+void registries_hints(const struct registry_places *places, struct rule_list *out)
+{
+    autostrings struct strings variables = STRINGS_NONE, notes = STRINGS_NONE;
+    struct finding finding = { .places = places,
+                               .from = REGISTRIES_OF_USER,
+                               .out = out,
+                               .variables = &variables,
+                               .notes = &notes,
+                               .hastily = true };
+
+    for (size_t i = 0; i < REGISTRY_COUNT; i++) {
+        finding.first = out->len;
+        find_registry(&finding, (enum registry)i);
+        for (size_t k = finding.first; k < out->len; k++) {
+            free(out->items[k].place);
+            out->items[k].place = text_copy(registry_names[i]);
+        }
+    }
+}
+
+/* Both addresses of the host's loopback: which of them a service listens on is its own affair. */
+static void add_host_services(const struct strings *services, struct rule_list *out)
+{
+    static const char *const loopback[] = { "127.0.0.1", "::1" };
+
+    for (size_t i = 0; i < services->len * ARRAY_LEN(loopback); i++)
+        *array_add(out) =
+            (struct rule){ .host = text_copy(loopback[i % ARRAY_LEN(loopback)]),
+                           .port = (uint16_t)strtoul(services->items[i / ARRAY_LEN(loopback)], NULL, 10),
+                           .place = text_copy("network.host-services") };
+}
+
+const char *rules_of_spec(const struct spec *spec, const struct registry_places *places, struct rules *out,
+                          struct strings *notes)
 {
     rules_init(out, spec->network, &spec->rules);
-    registries_read(&spec->registries, spec->registries_from, places, &out->list, notes);
+    out->budget =
+        (struct amounts){ spec->budget.bytes.max, spec->budget.requests.max, spec->budget.connections.max };
+    if (spec->packages)
+        out->packages = spec->packages_size.max ? spec->packages_size.max : UINT64_MAX;
+    add_host_services(&spec->host_services, &out->list);
+    registries_read(&spec->registries, spec->registries_from, places, &out->list, &out->variables, notes);
+    return proxy_read(spec->upstream_proxy, places->environ, &out->proxy);
 }

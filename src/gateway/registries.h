@@ -21,10 +21,18 @@ struct registry_places {
 };
 
 /* Adds a rule for each host of `registries` to `out`, with the file that named it as its place, and a note for
- * each that could not be used and each registry of which no host is known. */
+ * each that could not be used and each registry of which no host is known.  `variables` gets NAME=VALUE by
+ * which tools inside find a registry that somebody has configured; nothing in them is secret. */
 void registries_read(const struct strings *registries, enum registry_source source,
-                     const struct registry_places *places, struct rule_list *out, struct strings *notes);
+                     const struct registry_places *places, struct rule_list *out, struct strings *variables,
+                     struct strings *notes);
 
-/* All that a spec comes to: its mode, its rules and those of its registries.  rules_free() releases it. */
-void rules_of_spec(const struct spec *spec, const struct registry_places *places, struct rules *out,
-                   struct strings *notes);
+/* The hosts of all registries, as far as that is known quickly, each with the name of its registry as its
+ * place: not to allow them, but to say what would. */
+void registries_hints(const struct registry_places *places, struct rule_list *out);
+
+/* All that a spec comes to: its mode, its budget, its rules, those of its registries and of services of the
+ * host. rules_free() releases it.  NULL, or why the proxy that it names cannot be used: without it nothing may
+ * be reached, since nothing goes around a proxy. */
+const char *rules_of_spec(const struct spec *spec, const struct registry_places *places, struct rules *out,
+                          struct strings *notes);

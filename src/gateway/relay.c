@@ -14,6 +14,40 @@ static struct side *other_side(struct side *side)
     return side == &connection->client ? &connection->server : &connection->client;
 }
 
+static bool is_server(const struct side *side)
+{
+    return side == &side->connection->server;
+}
+
+/* Both have spoken, or it is over: nothing is judged or told any more. */
+static void reached(struct connection *connection)
+{
+    connection->silent = false;
+    connection_drop_purpose(connection);
+}
+
+/* A server that goes before it has said a byte of its own was not really reached.  Always false. */
+static bool lost(const struct side *side, const char *how)
+{
+    struct connection *connection = side->connection;
+
+    if (is_server(side) && connection->purpose && errno != EDQUOT) {
+        note_failed(connection, how);
+        reached(connection);
+    }
+    return false;
+}
+
+static bool broken(const struct side *side)
+{
+    return lost(side, "it broke the connection off before it said anything");
+}
+
+static bool flush(struct side *side)
+{
+    return side_flush(side) || broken(side);
+}
+
 /* False: the connection is over. */
 static bool pass_on(struct side *side)
 {
@@ -24,11 +58,13 @@ static bool pass_on(struct side *side)
         ssize_t got = side_read(side, side_chunk, sizeof side_chunk);
 
         if (got < 0)
-            return errno == EAGAIN;
+            return errno == EAGAIN || broken(side);
+        if (got > 0 && is_server(side))
+            reached(side->connection);
         side->connection->until = clock_us() + idle_patience;
         side->ended = got == 0;
         if (got > 0 && !side_put(to, side_chunk, (size_t)got))
-            return false;
+            return broken(to);
         if (side_was_all(side, got))
             return true;
     }
@@ -38,15 +74,22 @@ static bool pass_on(struct side *side)
 /* Whoever has heard everything is told that no more will come. */
 static void pass_end(struct side *side)
 {
-    if (side->ended)
-        side_finish(other_side(side));
+    const struct connection *connection = side->connection;
+
+    if (!side->ended)
+        return;
+    errno = 0;
+    if (connection->purpose && connection->purpose->protocol == GATEWAY_TLS && !connection->client.ended)
+        (void)lost(side, "it ended the connection before it said anything");
+    side_finish(other_side(side));
 }
 
-static bool has_spoken(const struct side *side)
+/* As recv(), but what it gives stays there. */
+static ssize_t look_ahead(const struct side *side)
 {
     char byte;
 
-    return recv(side->source.fd, &byte, sizeof byte, MSG_PEEK) > 0;
+    return recv(side->source.fd, &byte, sizeof byte, MSG_PEEK);
 }
 
 /* What it says is judged as if it had said it at once, and its server is dialled anew. */
@@ -62,13 +105,21 @@ void relay(struct connection *connection)
 {
     struct side *client = &connection->client, *server = &connection->server;
 
-    if (connection->purpose && has_spoken(server)) {
-        connection_drop_purpose(connection);
-    } else if (connection->purpose && has_spoken(client)) {
+    ssize_t said = connection->silent ? look_ahead(client) : -1;
+    bool nothing = said < 0 && errno == EAGAIN;
+
+    if (connection->silent && look_ahead(server) > 0) {
+        connection->silent = false;
+    } else if (connection->silent && said > 0) {
         begin_again(connection);
         return;
     }
-    if (!side_flush(client) || !side_flush(server) || !pass_on(client) || !pass_on(server)) {
+    /* What comes from now on is looked at first, the next time. */
+    bool heard = (connection->spoke || side_has_more(client)) && !(connection->silent && nothing);
+    bool answered = connection->stirred || side_has_more(server);
+
+    connection->spoke = connection->stirred = false;
+    if (!flush(client) || !flush(server) || (heard && !pass_on(client)) || (answered && !pass_on(server))) {
         connection_reset(connection);
         return;
     }
@@ -82,8 +133,8 @@ void relay(struct connection *connection)
     side_watch(server, !server->ended && client->held_len == 0);
 }
 
-/* What was heard belongs to whatever the protocol is.  Of a client that has said nothing yet is kept what it is
- * for. */
+/* What was heard belongs to whatever the protocol is.  What it is for is kept until the server has said
+ * something. */
 void relay_begin(struct connection *connection)
 {
     struct side *client = &connection->client, *server = &connection->server;
@@ -91,13 +142,15 @@ void relay_begin(struct connection *connection)
     bool sent = side_put(server, text_string(&client->heard), client_len) &&
                 side_put(client, text_string(&server->heard), server_len);
 
-    if (client_len || server_len || connection->exchange)
+    connection->silent = !client_len && !server_len && !connection->exchange && !connection->is_service;
+    if (server_len || connection->exchange)
         connection_drop_purpose(connection);
     side_forget(client, client_len);
     side_forget(server, server_len);
     exchange_free(connection->exchange);
     connection->exchange = NULL;
     connection_wait(connection, RELAYING, idle_patience);
+    connection->spoke = connection->stirred = true;
     if (sent)
         relay(connection);
     else

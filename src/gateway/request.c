@@ -10,7 +10,7 @@
 
 static uint16_t usual_port(const struct connection *connection)
 {
-    return connection->client.tls ? 443 : 80;
+    return side_is_secure(&connection->client) ? 443 : 80;
 }
 
 /* Whether it came to us as to a proxy, and is for whom it names. */
@@ -74,6 +74,19 @@ static void write_request(struct connection *connection, const struct head *head
     if (verdict->port != usual_port(connection))
         text_addf(&host, ":%u", verdict->port);
     head_write(head, text_string(&host), &connection->exchange->request);
+    connection->exchange->recording = recording_begin(&the_gate.recorder, head, verdict);
+    cached_consider(connection, head);
+}
+
+/* Who asked for a record wants all of it. */
+static void refuse_unrecorded(struct verdict *verdict)
+{
+    if (the_gate.recorder.fd < 0 || recorder_has_room(&the_gate.recorder))
+        return;
+    verdict->allowed = false;
+    (void)snprintf(verdict->why, sizeof verdict->why,
+                   "the record of exchanges (--record) %s, so %s is not asked",
+                   the_gate.recorder.failed ? "cannot be written" : "is full", verdict->host.text);
 }
 
 static void judge(struct connection *connection, const struct head *head, const char *host, uint16_t port)
@@ -82,6 +95,9 @@ static void judge(struct connection *connection, const struct head *head, const 
     autotext struct text path = TEXT_NONE;
 
     text_add_bytes(&path, head->path.at, head->path.len);
+    text_clear(&connection->exchange->path);
+    if (the_gate.rules->tape)
+        text_add(&connection->exchange->path, text_string(&path));
     rules_verdict(the_gate.rules,
                   &(struct question){ .host = host,
                                       .host_len = strlen(host),
@@ -92,6 +108,8 @@ static void judge(struct connection *connection, const struct head *head, const 
                   &purpose->verdict);
     if (gate_leaves_out("rules"))
         purpose->verdict.allowed = true;
+    if (purpose->verdict.allowed)
+        refuse_unrecorded(&purpose->verdict);
 }
 
 /* Whoever it names is as good as dialled.  What it says then is looked at as if it had been. */
@@ -163,7 +181,7 @@ static void take(struct connection *connection, const struct head *head)
     struct hostname host = HOSTNAME_NONE;
     uint16_t port = 80;
     bool read = read_host(head, &host, &port);
-    bool inside = connection->tunnelled || connection->client.tls;
+    bool inside = connection->tunnelled || side_is_secure(&connection->client);
     bool proxied =
         (head->tunnel || head->absolute) && !inside && read &&
         (head->tunnel || strcmp(host.text, exchange->dialled.host.text) != 0 || port != connection->port);
@@ -186,10 +204,11 @@ static void take(struct connection *connection, const struct head *head)
         take_direct(connection, head);
 }
 
-static void take_bad(struct connection *connection, const char *why)
+void request_refuse(struct connection *connection, const char *why)
 {
-    const struct verdict *verdict = &connection->purpose->verdict;
+    struct verdict *verdict = &connection->purpose->verdict;
 
+    *verdict = connection->exchange->dialled;
     begin(connection->exchange, &(struct head){ .old = true });
     connection->purpose->method[0] = '\0';
     if (connection->refused)
@@ -215,12 +234,6 @@ static bool is_framed(const struct head *head, const char *rest, size_t len)
     return took >= 0;
 }
 
-void request_late(struct connection *connection)
-{
-    connection->purpose->verdict = connection->exchange->dialled;
-    take_bad(connection, "it did not come whole in time");
-}
-
 bool request_take(struct connection *connection)
 {
     static struct head head; /* large, and used here only */
@@ -236,7 +249,7 @@ bool request_take(struct connection *connection)
         why = "its body is not framed as it must be";
     }
     if (read == HEAD_BAD) {
-        take_bad(connection, why);
+        request_refuse(connection, why);
         return true;
     }
     begin(connection->exchange, &head);

@@ -2,6 +2,7 @@
 
 #include "base/own.h"
 #include "base/text.h"
+#include "gateway/tape.h"
 #include "spec/rule_path.h"
 
 #include <stdarg.h>
@@ -30,6 +31,9 @@ void rules_add_own(struct rules *rules, const struct address *address)
 void rules_free(struct rules *rules)
 {
     rule_list_free(&rules->list);
+    rule_list_free(&rules->hints);
+    proxy_free(&rules->proxy);
+    strings_free(&rules->variables);
     free(rules->own.items);
     *rules = RULES_NONE;
 }
@@ -37,16 +41,14 @@ void rules_free(struct rules *rules)
 /* Which rules have a question */
 
 /* How far a rule and a question agree, the least first. */
-enum agreement { AGREE_NOT, AGREE_HOST, AGREE_PORT, AGREE_METHOD, AGREE_ALL };
+enum agreement { AGREE_NOT, AGREE_HOST, AGREE_PORT, AGREE_METHOD, AGREE_PATH, AGREE_ALL };
 
 /* What is asked, in the forms that rules are compared with. */
 struct asked {
     const struct hostname *host;
-    uint16_t port;
-    const char *method; /* NULL: not seen */
-    const char *path;   /* NULL: not seen */
-    bool path_odd;      /* seen, and to be read in more than one way */
-    bool overridden;    /* as the question says */
+    const struct question *question;
+    const char *path; /* NULL: not seen */
+    bool path_odd;    /* seen, and to be read in more than one way */
 };
 
 /* Some servers take /Admin/ for /admin, and "delete" for DELETE.  So to a rule that denies they are the same,
@@ -71,31 +73,59 @@ static bool has_method(const struct rule *rule, const char *method)
 
 /* A part of the request that was not seen yet agrees with what allows, since it is asked again when it is seen,
  * and not with what denies.  What can be read in two ways is the other way round. */
+static bool agrees_method(const struct rule *rule, const char *method)
+{
+    return !rule->methods.len || (method ? has_method(rule, method) : rule->action != RULE_DENY);
+}
+
+static bool agrees_path(const struct rule *rule, const struct asked *asked)
+{
+    bool allows = rule->action != RULE_DENY;
+
+    if (!rule->paths.len)
+        return true;
+    if (asked->path_odd)
+        return !allows;
+    return asked->path ? has_path(rule, asked) : allows;
+}
+
 static enum agreement agree(const struct rule *rule, const struct asked *asked)
 {
-    bool allows = rule->action == RULE_ALLOW;
+    bool method, path;
 
     if (!hostname_matches(rule->host, asked->host))
         return AGREE_NOT;
-    if (!rule_has_port(rule, asked->port))
+    if (!rule_has_port(rule, asked->question->port))
         return AGREE_HOST;
-    if (asked->overridden && (rule->methods.len || rule->paths.len))
-        return allows ? AGREE_PORT : AGREE_ALL;
-    if (rule->methods.len && (asked->method ? !has_method(rule, asked->method) : !allows))
-        return AGREE_PORT;
-    if (!rule->paths.len)
+    if (asked->question->overridden && (rule->methods.len || rule->paths.len))
+        return rule->action != RULE_DENY ? AGREE_PORT : AGREE_ALL;
+    method = agrees_method(rule, asked->question->method);
+    path = agrees_path(rule, asked);
+    if (method && path)
         return AGREE_ALL;
-    if (asked->path_odd)
-        return allows ? AGREE_METHOD : AGREE_ALL;
-    if (asked->path ? !has_path(rule, asked) : !allows)
-        return AGREE_METHOD;
-    return AGREE_ALL;
+    return path ? AGREE_PATH : method ? AGREE_METHOD : AGREE_PORT;
+}
+
+/* How exactly a mock names what is asked: a path without a wildcard the most, then by its length, then methods.
+ */
+static size_t exactness(const struct rule *rule, const struct asked *asked)
+{
+    size_t most = 0;
+
+    for (size_t i = 0; asked->path && i < rule->paths.len; i++) {
+        const char *path = rule->paths.items[i];
+        size_t now =
+            path_matches(path, asked->path) ? strlen(path) + (strchr(path, '*') ? 0 : SIZE_MAX / 4) : 0;
+
+        most = now > most ? now : most;
+    }
+    return 2 * most + (rule->methods.len > 0);
 }
 
 /* Which of two rules that allow the same decides how it is dialled: the one with a pinned address, then the one
  * that names the host more exactly, then the one of a registry.  The rest only makes the answer the same in any
  * order. */
-static bool is_closer(const struct rule *a, const struct rule *b)
+static bool is_closer(const struct rule *a, const struct rule *b, const struct asked *asked)
 {
     size_t a_len = a->host[0] == '*' ? strlen(a->host) : SIZE_MAX;
     size_t b_len = b->host[0] == '*' ? strlen(b->host) : SIZE_MAX;
@@ -105,6 +135,8 @@ static bool is_closer(const struct rule *a, const struct rule *b)
         return a->address != NULL;
     if (a_len != b_len)
         return a_len > b_len;
+    if (a->action == RULE_MOCK)
+        return exactness(a, asked) > exactness(b, asked);
     order = a->address ? strcmp(a->address, b->address) : 0;
     if (order != 0)
         return order < 0;
@@ -122,7 +154,7 @@ static const struct rule *find(const struct rules *rules, enum rule_action actio
         const struct rule *rule = &rules->list.items[i];
         enum agreement now = rule->action == action ? agree(rule, asked) : AGREE_NOT;
 
-        if (now > *agreement || (now != AGREE_NOT && now == *agreement && is_closer(rule, found))) {
+        if (now > *agreement || (now != AGREE_NOT && now == *agreement && is_closer(rule, found, asked))) {
             *agreement = now;
             found = rule;
         }
@@ -136,14 +168,69 @@ static bool needs_inside(const struct rules *rules, const struct asked *asked)
     for (size_t i = 0; i < rules->list.len; i++) {
         const struct rule *rule = &rules->list.items[i];
 
-        if ((rule->methods.len || rule->paths.len) && hostname_matches(rule->host, asked->host) &&
-            rule_has_port(rule, asked->port))
+        if ((rule->methods.len || rule->paths.len || rule->ca || rule->mock || rule->rate.requests) &&
+            hostname_matches(rule->host, asked->host) && rule_has_port(rule, asked->question->port))
             return true;
     }
     return false;
 }
 
+static bool has_packages(const struct rules *rules, const struct asked *asked)
+{
+    for (size_t i = 0; i < rules->list.len; i++) {
+        const struct rule *rule = &rules->list.items[i];
+
+        if (rule->index && hostname_matches(rule->host, asked->host) &&
+            rule_has_port(rule, asked->question->port))
+            return true;
+    }
+    return false;
+}
+
+/* Whom to ask about the server: the same for every request to a host and port, whichever rule allows it, since
+ * they may share a connection.  Of several the nearest. */
+static const struct rule *find_ca(const struct rules *rules, const struct asked *asked)
+{
+    const struct rule *found = NULL;
+
+    for (size_t i = 0; i < rules->list.len; i++) {
+        const struct rule *rule = &rules->list.items[i];
+
+        if (rule->ca && hostname_matches(rule->host, asked->host) &&
+            rule_has_port(rule, asked->question->port) && (!found || is_closer(rule, found, asked)))
+            found = rule;
+    }
+    return found;
+}
+
 /* What stands in a verdict */
+
+const char *reason_name(enum reason reason)
+{
+    static const char *const names[REASON_COUNT] = {
+        [REASON_RULE] = "rule",       [REASON_OPEN] = "open",         [REASON_AUDIT] = "audit",
+        [REASON_NONE] = "no-network", [REASON_SPELLING] = "spelling", [REASON_LOCAL] = "local",
+        [REASON_NO_RULE] = "no-rule", [REASON_PORT] = "port",         [REASON_DENIED] = "denied",
+        [REASON_METHOD] = "method",   [REASON_PATH] = "path",         [REASON_ADDRESS] = "address",
+        [REASON_RATE] = "rate",       [REASON_BUDGET] = "budget",     [REASON_PROTOCOL] = "protocol",
+        [REASON_MOCK] = "mock",       [REASON_REPLAY] = "replay",     [REASON_UNRECORDED] = "unrecorded",
+        [REASON_CACHE] = "cache",
+    };
+
+    return names[reason];
+}
+
+void verdict_refuse(struct verdict *verdict, enum reason reason, const char *format, ...)
+{
+    va_list arguments;
+
+    verdict->allowed = false;
+    verdict->reason = reason;
+    verdict->command[0] = '\0';
+    va_start(arguments, format);
+    vsnprintf(verdict->why, sizeof verdict->why, format, arguments);
+    va_end(arguments);
+}
 
 static void decide(struct verdict *out, enum reason reason, const struct rule *rule, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
@@ -152,7 +239,7 @@ static void decide(struct verdict *out, enum reason reason, const struct rule *r
 {
     va_list arguments;
 
-    out->allowed = reason == REASON_RULE || reason == REASON_OPEN;
+    out->allowed = reason < REASON_UNRECORDED;
     out->reason = reason;
     out->rule = rule;
     va_start(arguments, format);
@@ -162,7 +249,7 @@ static void decide(struct verdict *out, enum reason reason, const struct rule *r
 
 static const char *place_of(const struct rule *rule)
 {
-    return rule->place ? rule->place : "a rule";
+    return rule && rule->place ? rule->place : "a rule";
 }
 
 /* A refusal is read by whoever was refused, who may ask the owner to type what it says: for this machine
@@ -245,31 +332,162 @@ static void allow_by_mode(const struct rules *rules, struct verdict *out)
     }
 }
 
-/* No rule allows it: which part of the nearest one is in the way? */
-static void refuse_missing(const struct rule *nearest, enum agreement agreement, const struct asked *asked,
+/* "POST /v1/users", as far as it was seen, up to a character of `end`. */
+static void show_part(const struct question *question, const char *end, struct text *out)
+{
+    enum { SHOWN = 100 };
+    const char *path = question->path ? question->path : "";
+    size_t len = strcspn(path, end);
+    autofree char *part =
+        text_format("%s%s%.*s%s", question->method ? question->method : "", question->method && len ? " " : "",
+                    (int)(len < SHOWN ? len : SHOWN), path, len > SHOWN ? "..." : "");
+
+    text_add_inert(out, part);
+}
+
+/* Without its query, which no rule looks at and which may be secret. */
+static void show_request(const struct question *question, struct text *out)
+{
+    show_part(question, "?#", out);
+}
+
+static void refuse_request(const struct rule *nearest, enum agreement agreement, const struct asked *asked,
                            struct verdict *out)
 {
-    const char *host = out->host.text;
+    autotext struct text request = TEXT_NONE;
 
+    show_request(asked->question, &request);
+    if (asked->question->overridden)
+        text_add(&request, " with a field that names another method or path");
+    else if (agreement == AGREE_METHOD && asked->path_odd)
+        text_add(&request, ", a path that can be read in two ways");
+    decide(out, agreement == AGREE_METHOD ? REASON_PATH : REASON_METHOD, nearest,
+           "%s %s %s at port %u, but not %s", place_of(nearest), nearest->mock ? "mocks" : "allows",
+           out->host.text, out->port, text_string(&request));
+}
+
+/* Who asks for a host of a registry will ask for its others. */
+static bool propose_registry(const struct rules *rules, struct verdict *out)
+{
+    for (size_t i = 0; i < rules->hints.len; i++) {
+        const struct rule *hint = &rules->hints.items[i];
+
+        if (!hostname_matches(hint->host, &out->host) || !rule_has_port(hint, out->port))
+            continue;
+        (void)snprintf(out->command, sizeof out->command, "%s%s", VERDICT_REGISTRY, hint->place);
+        return true;
+    }
+    return false;
+}
+
+/* No rule allows it: which part of the nearest one is in the way? */
+static void refuse_missing(const struct rules *rules, const struct rule *nearest, enum agreement agreement,
+                           const struct asked *asked, struct verdict *out)
+{
     switch (agreement) {
+    case AGREE_PATH:
     case AGREE_METHOD:
-        decide(out, REASON_PATH, nearest, "%s allows only some paths of %s, and %s is none of them",
-               place_of(nearest), host, asked->path_odd ? "one that can be read in two ways" : "this");
-        return;
     case AGREE_PORT:
-        decide(out, REASON_METHOD, nearest, "%s allows %s at port %u, but not %s", place_of(nearest), host,
-               out->port, asked->overridden ? "with a field that names another method or path" : "the method");
+        refuse_request(nearest, agreement, asked, out);
         return;
     case AGREE_HOST:
-        decide(out, REASON_PORT, nearest, "%s allows %s, but not at port %u", place_of(nearest), host,
-               out->port);
+        decide(out, REASON_PORT, nearest, "%s %s %s, but not at port %u", place_of(nearest),
+               nearest->mock ? "mocks" : "allows", out->host.text, out->port);
         break;
     case AGREE_NOT:
     case AGREE_ALL:
-        decide(out, REASON_NO_RULE, NULL, "no rule allows %s at port %u", host, out->port);
+        decide(out, REASON_NO_RULE, NULL, "no rule allows %s at port %u", out->host.text, out->port);
+        if (propose_registry(rules, out))
+            return;
     }
     if (hostname_is_address(&out->host) || !hostname_is_local(&out->host))
         command_for(out, NULL);
+}
+
+/* What an audit lets through: no more than an open network, and it says what would have refused it.  A rule
+ * that is for this host and port, but not for the request, leads it to its own address. */
+static void allow_by_audit(const struct rules *rules, const struct rule *nearest, enum agreement agreement,
+                           const struct asked *asked, struct verdict *out)
+{
+    refuse_missing(rules, nearest, agreement, asked, out);
+
+    const struct verdict refused = *out;
+
+    out->command[0] = '\0';
+    if (agreement >= AGREE_PORT && nearest->action == RULE_ALLOW)
+        allow_by_rule(nearest, out);
+    else
+        allow_by_mode(rules, out);
+    if (!out->allowed)
+        return;
+    /* No rule can allow what is said in two ways. */
+    out->without = asked->question->overridden && agreement >= AGREE_PORT ? REASON_PROTOCOL : refused.reason;
+    decide(out, REASON_AUDIT, out->rule, "%s", refused.why);
+    memcpy(out->command, refused.command, sizeof out->command);
+}
+
+static void refuse_denied(const struct rule *denies, const struct question *question, struct verdict *out)
+{
+    autotext struct text request = TEXT_NONE;
+
+    if (denies->methods.len || denies->paths.len)
+        show_request(question, &request);
+    decide(out, REASON_DENIED, denies, "%s denies %s%s%s at port %u", place_of(denies), text_string(&request),
+           request.len ? " of " : "", out->host.text, out->port);
+}
+
+/* A bound of a rule holds for all that it allows, also where another rule allows the same. */
+static void find_bounds(const struct rules *rules, const struct asked *asked, struct verdict *out)
+{
+    for (size_t i = 0; i < rules->list.len; i++) {
+        const struct rule *rule = &rules->list.items[i];
+
+        bool counts = rule->action == RULE_ALLOW || rule->action == RULE_COUNT;
+
+        if (!counts || !(rule->rate.requests || rule->bytes) || agree(rule, asked) != AGREE_ALL)
+            continue;
+        if (out->bounds.len == RULES_BOUNDS) {
+            verdict_refuse(out, REASON_BUDGET, "more than %d rules with rate or bytes are for %s", RULES_BOUNDS,
+                           out->host.text);
+            return;
+        }
+        out->bounds.items[out->bounds.len++] = rule;
+    }
+}
+
+/* What was recorded is all there is. */
+static void judge_by_tape(const struct tape *tape, const struct question *question, struct verdict *out)
+{
+    const struct tape_question wanted = { out->host.text, out->port, question->method, question->path };
+    autotext struct text asked = TEXT_NONE;
+
+    show_part(question, "", &asked);
+    switch (tape_look(tape, &wanted)) {
+    case TAPE_HAS:
+        decide(out, REASON_REPLAY, NULL, "the record answers for %s at port %u", out->host.text, out->port);
+        break;
+    case TAPE_NO_HOST:
+        decide(out, REASON_UNRECORDED, NULL, "nothing was recorded of %s at port %u", out->host.text,
+               out->port);
+        break;
+    case TAPE_NOTHING:
+        decide(out, REASON_UNRECORDED, NULL, "%s was not recorded of %s at port %u", text_string(&asked),
+               out->host.text, out->port);
+        break;
+    case TAPE_NOT_WHOLE:
+        decide(out, REASON_UNRECORDED, NULL, "the answer to %s of %s at port %u was not recorded whole",
+               text_string(&asked), out->host.text, out->port);
+        break;
+    }
+}
+
+static void judge_unallowed(const struct rules *rules, const struct rule *nearest, enum agreement agreement,
+                            const struct asked *asked, struct verdict *out)
+{
+    if (rules->mode == NETWORK_AUDIT)
+        allow_by_audit(rules, nearest, agreement, asked, out);
+    else
+        refuse_missing(rules, nearest, agreement, asked, out);
 }
 
 static void judge(const struct rules *rules, const struct asked *asked, struct verdict *out)
@@ -282,20 +500,30 @@ static void judge(const struct rules *rules, const struct asked *asked, struct v
         return;
     }
     if (agreement == AGREE_ALL) {
-        decide(out, REASON_DENIED, denies, "%s denies %s at port %u", place_of(denies), out->host.text,
-               out->port);
+        refuse_denied(denies, asked->question, out);
         return;
     }
 
+    enum agreement mocked;
+    const struct rule *mocks = find(rules, RULE_MOCK, asked, &mocked);
     const struct rule *allows = find(rules, RULE_ALLOW, asked, &agreement);
 
-    if (agreement == AGREE_ALL)
+    if (mocked == AGREE_ALL)
+        decide(out, REASON_MOCK, mocks, "%s mocks %s at port %u", place_of(mocks), out->host.text, out->port);
+    else if (rules->tape)
+        judge_by_tape(rules->tape, asked->question, out);
+    else if (agreement == AGREE_ALL)
         allow_by_rule(allows, out);
     else if (rules->mode == NETWORK_OPEN)
         allow_by_mode(rules, out);
     else
-        refuse_missing(allows, agreement, asked, out);
-    out->inspect = out->allowed && needs_inside(rules, asked);
+        judge_unallowed(rules, mocked > agreement ? mocks : allows, mocked > agreement ? mocked : agreement,
+                        asked, out);
+    if (out->allowed)
+        find_bounds(rules, asked, out);
+    out->inspect = out->allowed && (rules->tape || needs_inside(rules, asked));
+    out->packages = (out->reason == REASON_RULE || out->reason == REASON_OPEN) && has_packages(rules, asked);
+    out->ca = out->allowed ? find_ca(rules, asked) : NULL;
 }
 
 static void refuse_spelling(const struct question *question, const char *why, struct verdict *out)
@@ -322,12 +550,16 @@ void rules_verdict(const struct rules *rules, const struct question *question, s
     }
 
     bool odd = question->path && !path_plain(question->path, &path);
-    const struct asked asked = {
-        &out->host, question->port,      question->method, question->path && !odd ? text_string(&path) : NULL,
-        odd,        question->overridden
-    };
+    const struct asked asked = { &out->host, question, question->path && !odd ? text_string(&path) : NULL,
+                                 odd };
 
     judge(rules, &asked, out);
+}
+
+/* Where a company has its mirror: some give their machines reserved addresses. */
+static bool is_somewhere_inside(enum address_class class)
+{
+    return class == ADDRESS_PRIVATE || class == ADDRESS_RESERVED;
 }
 
 bool rules_upstream(const struct rules *rules, const struct verdict *allowed, const struct address *address,
@@ -336,7 +568,7 @@ bool rules_upstream(const struct rules *rules, const struct verdict *allowed, co
     enum address_class class = class_of(rules, address);
     bool may = allowed->pinned.len ? address_same(&allowed->pinned, address)
                                    : class == ADDRESS_PUBLIC ||
-                                         (class == ADDRESS_PRIVATE && allowed->rule && allowed->rule->inside);
+                                         (is_somewhere_inside(class) && allowed->rule && allowed->rule->inside);
     char shown[ADDRESS_SIZE];
 
     if (allowed->allowed && may)

@@ -41,12 +41,8 @@ static bool is_quote(char byte)
 static void add_key(struct text *out, struct part part)
 {
     for (size_t i = 0; i < part.len; i++) {
-        char byte = part.at[i];
+        char byte = (char)(part.at[i] == '_' ? '-' : text_small(part.at[i]));
 
-        if (byte >= 'A' && byte <= 'Z')
-            byte |= 0x20;
-        else if (byte == '_')
-            byte = '-';
         if (byte && !is_quote(byte) && !is_blank(byte))
             text_add_bytes(out, &byte, 1);
     }

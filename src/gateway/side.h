@@ -11,7 +11,10 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+struct bounds;
 struct connection;
+struct inquiry;
+struct lane;
 
 enum {
     SIDE_CHUNK = 65536, /* of one reading */
@@ -21,8 +24,11 @@ enum {
 struct side {
     struct event_source source; /* the first member */
     struct connection *connection;
+    struct lane *lane;                /* NULL: it is a socket; else a stream of HTTP/2 (session.h) */
+    struct inquiry *inquiry;          /* NULL: it is somebody inside; else we ask ourselves (inquiry.h) */
     struct tls *tls;                  /* NULL: the bytes are plain */
     uint32_t read_wants, write_wants; /* events, if it is not plain */
+    const struct bounds *counted;     /* for whom, besides the sandbox, what passes counts; NULL: it does not */
     struct text heard;                /* by us, and not dealt with */
     char *held;
     size_t held_at, held_len;
@@ -38,12 +44,19 @@ static inline bool side_is_open(const struct side *side)
     return side->source.fd >= 0;
 }
 
+/* Whether nobody between can have read or changed what it says. */
+static inline bool side_is_secure(const struct side *side)
+{
+    return side->tls || side->lane || side->inquiry;
+}
+
 void side_close(struct side *side);
 
 /* Closing is heard as a reset. */
 void side_abort(struct side *side);
 
-/* As recv(): 0 is the end of what it says, -1 with EAGAIN that there is nothing now. */
+/* As recv(): 0 is the end of what it says, -1 with EAGAIN that there is nothing now, with EDQUOT that nothing
+ * more may pass. */
 ssize_t side_read(struct side *side, void *bytes, size_t size);
 
 /* Whether bytes that came are waiting where no descriptor tells of them. */
@@ -65,6 +78,15 @@ void side_forget(struct side *side, size_t len);
 bool side_put(struct side *side, const char *bytes, size_t len);
 bool side_flush(struct side *side);
 
+/* What is put from now on goes out together, in one packet and one record of TLS if there is not too much of
+ * it; then that it does.  One side at a time, and only for as long as nobody else has a turn.  False: it is
+ * gone. */
+void side_gather(struct side *side);
+bool side_let_go(struct side *side);
+
+/* Whether it was quiet: it has said nothing that is not read, nor gone. */
+bool side_is_quiet(struct side *side);
+
 /* Tells it that no more comes, once everything is written. */
 void side_finish(struct side *side);
 
@@ -76,5 +98,5 @@ void side_watch(struct side *side, bool reading);
 void side_secure(struct side *side, struct tls *tls);
 enum tls_step side_handshake(struct side *side);
 
-/* What is written goes out at once. */
+/* What is written goes out at once, and little of it waits. */
 void side_prompt(int fd);

@@ -32,6 +32,7 @@ static bool answer_question(struct connection *connection)
 void tcp_questions_read(struct connection *connection)
 {
     struct side *client = &connection->client;
+    bool first = client->heard.len == 0;
     int heard = side_hear(client, DNS_TCP_MAX);
 
     if (heard < 0 && errno == EAGAIN)
@@ -40,9 +41,10 @@ void tcp_questions_read(struct connection *connection)
         connection_close(connection);
         return;
     }
-    connection->until = clock_us() + early_patience;
+    if (first) /* of a question, which has as long to become whole */
+        connection->until = clock_us() + early_patience;
     while (answer_question(connection))
-        continue;
+        connection->until = clock_us() + early_patience;
     if (!connection->closed && client->heard.len == DNS_TCP_MAX)
         connection_reset(connection); /* longer than any question is */
 }

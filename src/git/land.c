@@ -1,6 +1,7 @@
 #include "git/land.h"
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/own.h"
 #include "base/text.h"
 
@@ -13,60 +14,27 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The plain functions, as for SHA-256 in spec.c. */
-#define OPENSSL_SUPPRESS_DEPRECATED
-#include <openssl/sha.h>
-
-enum { CHUNK = 16 << 10, BYTES_MAX = HASH_MAX / 2 };
+enum { CHUNK = 16 << 10 };
 
 /* --- the pack ------------------------------------------------------------------------------- */
 
-union hashing {
-    SHA_CTX sha1;
-    SHA256_CTX sha256;
-};
-
-static void hash_begin(union hashing *hashing, size_t digits)
-{
-    if (digits == 64)
-        SHA256_Init(&hashing->sha256);
-    else
-        SHA1_Init(&hashing->sha1);
-}
-
-static void hash_add(union hashing *hashing, size_t digits, const void *bytes, size_t len)
-{
-    if (digits == 64)
-        SHA256_Update(&hashing->sha256, bytes, len);
-    else
-        SHA1_Update(&hashing->sha1, bytes, len);
-}
-
-static void hash_end(union hashing *hashing, size_t digits, unsigned char out[BYTES_MAX])
-{
-    if (digits == 64)
-        SHA256_Final(out, &hashing->sha256);
-    else
-        SHA1_Final(out, &hashing->sha1);
-}
-
 /* The hash of the first `size` bytes. */
-static int hash_file(int fd, size_t digits, uint64_t size, unsigned char out[BYTES_MAX])
+static int hash_file(int fd, size_t digits, uint64_t size, unsigned char out[HASH_BYTES_MAX])
 {
     unsigned char chunk[CHUNK];
-    union hashing hashing;
+    struct hash hash;
 
-    hash_begin(&hashing, digits);
+    hash_begin(&hash, digits == 64 ? HASH_SHA256 : HASH_SHA1);
     for (uint64_t at = 0; at < size;) {
         size_t most = size - at < CHUNK ? (size_t)(size - at) : CHUNK;
         ssize_t got = pread(fd, chunk, most, (off_t)at);
 
         if (got <= 0)
             return -1;
-        hash_add(&hashing, digits, chunk, (size_t)got);
+        hash_add(&hash, chunk, (size_t)got);
         at += (uint64_t)got;
     }
-    hash_end(&hashing, digits, out);
+    hash_end(&hash, out);
     return 0;
 }
 
@@ -78,7 +46,7 @@ static void print_hash(const unsigned char *bytes, size_t digits, char out[HASH_
 
 int land_name_pack(int pack, size_t digits, char out[HASH_MAX + 1], struct error *err)
 {
-    unsigned char start[12] = "", hash[BYTES_MAX], end[BYTES_MAX];
+    unsigned char start[12] = "", hash[HASH_BYTES_MAX], end[HASH_BYTES_MAX];
     size_t bytes = digits / 2;
     struct stat status;
 
@@ -97,7 +65,7 @@ int land_name_pack(int pack, size_t digits, char out[HASH_MAX + 1], struct error
 /* An index ends with the hash of its pack and its own. */
 static int check_index(const struct landing *landing, struct error *err)
 {
-    unsigned char hash[BYTES_MAX], ends[2 * BYTES_MAX];
+    unsigned char hash[HASH_BYTES_MAX], ends[2 * HASH_BYTES_MAX];
     char name[HASH_MAX + 1];
     size_t bytes = landing->digits / 2;
     struct stat status;

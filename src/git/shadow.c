@@ -11,6 +11,7 @@
 #include "git/refs.h"
 #include "git/repository.h"
 #include "keeper/confined.h"
+#include "store/contents.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -71,27 +72,12 @@ char *shadow_read(int fd, size_t *len, struct error *err)
     return steal_ptr(&bytes);
 }
 
-static int write_all(int fd, const char *bytes, size_t len)
-{
-    while (len > 0) {
-        ssize_t wrote = write(fd, bytes, len);
-
-        if (wrote < 0 && errno == EINTR)
-            continue;
-        if (wrote < 0)
-            return -1;
-        bytes += wrote;
-        len -= (size_t)wrote;
-    }
-    return 0;
-}
-
 int shadow_write(const struct shadow *shadow, const char *name, const char *bytes, size_t len,
                  struct error *err)
 {
     autoclose int fd = openat(shadow->git, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
 
-    if (fd < 0 || write_all(fd, bytes, len) < 0)
+    if (fd < 0 || file_put(fd, bytes, len) < 0)
         return error_sys(err, "write %s for git", name);
     return 0;
 }
@@ -212,6 +198,7 @@ struct copying {
     int from, to; /* objects/ of the upper, objects/ of ours */
     size_t count;
     uint64_t bytes;
+    struct contents *contents;
     struct error *err;
 };
 
@@ -220,27 +207,11 @@ static bool is_hex(const char *text, size_t len)
     return strspn(text, "0123456789abcdef") >= len;
 }
 
-static int copy_bytes(int from, int to, uint64_t size)
-{
-    for (uint64_t done = 0; done < size;) {
-        ssize_t got = copy_file_range(from, NULL, to, NULL, size - done, 0);
-
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return -1;
-        if (got == 0)
-            return 0; /* shorter than it was: git will say that it is none */
-        done += (uint64_t)got;
-    }
-    return 0;
-}
-
 /* One file of a directory of the upper.  What is no regular file is no object. */
 static int copy_file(struct copying *copying, int from, int to, const char *name)
 {
     autoclose int in = openat(from, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC), out = -1;
-    struct stat status;
+    struct stat status, copied;
 
     if (in < 0 || fstat(in, &status) < 0 || !S_ISREG(status.st_mode))
         return 0;
@@ -250,9 +221,13 @@ static int copy_file(struct copying *copying, int from, int to, const char *name
         return error_set(copying->err, ERROR_REFUSED,
                          "the sandbox wrote more than %llu GiB or %d git objects; they are left",
                          OBJECT_BYTES_MAX >> 30, OBJECTS_MAX);
-    out = openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0444);
-    if (out < 0 || copy_bytes(in, out, (uint64_t)status.st_size) < 0)
+    /* What is made shorter meanwhile ends with zeros: git will say that it is none. */
+    out = openat(to, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0444);
+    if (out < 0 || contents_copy(copying->contents, in, out, &status) < 0)
         return error_sys(copying->err, "copy an object of the sandbox");
+    /* Shared with its file system, it is as long as it was at that moment. */
+    if (fstat(out, &copied) < 0 || copied.st_size > status.st_size)
+        return error_set(copying->err, ERROR_REFUSED, "an object of the sandbox grows while it is copied");
     return 0;
 }
 
@@ -297,7 +272,8 @@ int shadow_add_objects(struct shadow *shadow, const struct repository *repositor
 {
     automerged struct merged objects = MERGED_NONE;
     autoclose int to = openat(shadow->git, "objects", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    struct copying copying = { .to = to, .err = err };
+    __attribute__((cleanup(contents_free))) struct contents contents = { .bytes = 0 };
+    struct copying copying = { .to = to, .contents = &contents, .err = err };
 
     if (to < 0)
         return error_sys(err, "open the directory for objects");

@@ -315,9 +315,24 @@ static bool is_our_own(const char *path)
            ours.st_ino == its.st_ino;
 }
 
-/* A script with no interpreter line is run by the shell, as every shell does. */
-static void execute(const char *path, const struct start *start)
+/* We are made ready while the keeper still reads back what the mounts are; nobody executes anything before that
+ * is done.  PID 1 sleeps, so what comes over its socket is for us. */
+static void await_word(struct start *start)
 {
+    struct message message;
+
+    if (!(start->message.flags & START_HELD))
+        return;
+    errno = ECANCELED;
+    if (read(PROTOCOL_INIT_FD, &message, sizeof message) != sizeof message || message.kind != MESSAGE_GO)
+        fail(start, 125, "wait for the word to begin");
+    start->message.flags &= ~(uint32_t)START_HELD;
+}
+
+/* A script with no interpreter line is run by the shell, as every shell does. */
+static void execute(const char *path, struct start *start)
+{
+    await_word(start); /* first: what a path leads to may be changed from outside meanwhile */
     errno = EACCES;
     if (is_our_own(path))
         return;
@@ -351,7 +366,7 @@ static const char *variable(char **envp, const char *name)
 
 /* The way of execvp, on the command's own PATH.  EACCES is remembered: "found, but not allowed"
  * is what a user wants to hear when nothing better comes. */
-static void search_and_execute(const struct start *start)
+static void search_and_execute(struct start *start)
 {
     const char *path = variable(start->envp, "PATH"), *name = start->argv[0];
     bool refused = false;
@@ -379,13 +394,14 @@ static void search_and_execute(const struct start *start)
 
 /* Nobody inside can have changed it: a memfd of the keeper's, sealed.  No path leads to it before the exec, and
  * what /proc/self/exe leads to afterwards cannot be written to either. */
-static void execute_program(const struct start *start)
+static void execute_program(struct start *start)
 {
     enum { SEALS = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE };
     int seals = fcntl(start->program, F_GET_SEALS);
 
     if (seals < 0)
         return;
+    await_word(start);
     errno = EPERM;
     if ((seals & SEALS) == SEALS)
         syscall(SYS_execveat, start->program, "", start->argv, start->envp, AT_EMPTY_PATH);

@@ -20,10 +20,11 @@ enum {
 };
 
 enum message_kind {
-    MESSAGE_GO = 1,  /* keeper -> clone, while it sets up (box/clone.h) */
-    MESSAGE_MOUNTED, /* clone or init -> keeper: a descriptor, its mountinfo, to be compared before START.  From
-                      * the clone also the sockets that lead to the gateway, two for each family, and where
-                      * refusals are written (box/network.h); or `error`, why there are none */
+    MESSAGE_GO = 1,  /* keeper -> clone, while it sets up (box/clone.h); keeper -> a command that is held */
+    MESSAGE_MOUNTED, /* clone or init -> keeper: a descriptor, its mountinfo, to be compared before START, or
+                      * before GO.  From the clone also the sockets that lead to the gateway, two for each
+                      * family, and where refusals are written (box/network.h); or `error`, why there are none
+                      */
     MESSAGE_START, /* keeper -> init: descriptors: words, then stdin, stdout, stderr unless START_TTY, then the
                       program with START_PROGRAM */
     MESSAGE_STARTED, /* init -> keeper: pid, `ready_us`; with START_TTY one descriptor, the pty's master */
@@ -59,6 +60,7 @@ enum start_flags {
     START_ROOT = 1 << 4,     /* keep the capabilities of root in the box */
     START_LAST = 1 << 5,     /* when it has ended, so has the sandbox: as if END came then */
     START_WATCHED = 1 << 7,  /* it has a time: who descends from it can be told from others (init/watcher.c) */
+    START_HELD = 1 << 8,     /* made ready at once, but it becomes the command only at GO; with START_LAST */
     START_PROGRAM = 1 << 6,  /* run a program of ours, a sealed memfd, instead of looking for argv[0] */
 #ifdef COVE_UNSAFE
     /* Only in test builds: leave one guard out, to show that an attack works without it. */

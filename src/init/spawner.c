@@ -86,22 +86,36 @@ void spawner_end(void)
     spawner = 0;
 }
 
-/* By /proc: a child of ours it is, and what else is a child of ours waitid() does not tell without taking it.
- */
-bool spawner_is_alone(void)
+/* No entry is of anybody else's process. */
+static bool are_ours(const char *entries, size_t len)
 {
-    DIR *all = opendir("/proc");
     const struct dirent *entry;
-    bool alone = all;
 
-    while (alone && (entry = readdir(all))) {
+    for (size_t at = 0; at < len; at += entry->d_reclen) {
+        entry = (const struct dirent *)(const void *)(entries + at);
+
         pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
 
-        alone = pid <= 1 || pid == spawner;
+        if (pid > 1 && pid != spawner)
+            return false;
     }
-    if (all)
-        closedir(all);
-    return alone;
+    return true;
+}
+
+/* By /proc: a child of ours it is, and what else is a child of ours waitid() does not tell without taking it.
+ * Without opendir(): a sandbox that rests would keep what malloc() needs. */
+bool spawner_is_alone(void)
+{
+    _Alignas(struct dirent) char entries[2048];
+    int all = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    long got = -1;
+
+    while (all >= 0 && (got = syscall(SYS_getdents64, all, entries, sizeof entries)) > 0)
+        if (!are_ours(entries, (size_t)got))
+            break;
+    if (all >= 0)
+        close(all);
+    return got == 0;
 }
 
 bool spawner_was(pid_t pid)

@@ -126,6 +126,16 @@ static bool is_whole(struct absence *absence)
            (absence->list->mounts && is_root(absence->paths[0]) ? is_fresh(absence, 0) : is_in_place(absence));
 }
 
+/* Read to where there is memory already, if it is no more than usual: a mapping elsewhere leaves its tables. */
+static _Alignas(struct aside_list) char usual[8192];
+
+static const void *bytes_of(int fd, size_t size)
+{
+    if (size > sizeof usual)
+        return mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+    return pread(fd, usual, size, 0) == (ssize_t)size ? usual : MAP_FAILED;
+}
+
 static int read_list(struct absence *absence, int fd, struct error *err)
 {
     struct stat status;
@@ -134,9 +144,9 @@ static int read_list(struct absence *absence, int fd, struct error *err)
     if (fstat(fd, &status) < 0 || status.st_size <= 0 || status.st_size > ASIDE_SIZE_MAX)
         return error_set(err, ERROR_INVALID, "a list of mounts has no size");
     absence->size = (size_t)status.st_size;
-    absence->list = mmap(NULL, absence->size, PROT_READ, MAP_PRIVATE, fd, 0);
+    absence->list = bytes_of(fd, absence->size);
     if (absence->list == MAP_FAILED)
-        return error_sys(err, "map the list of mounts");
+        return error_sys(err, "read the list of mounts");
     if (!is_whole(absence))
         return error_set(err, ERROR_INVALID, "a list of mounts is not whole");
     for (size_t i = 0; i < ASIDE_MOUNTS_MAX; i++)
@@ -388,7 +398,8 @@ static void forget(struct absence *absence)
             close(absence->fresh[i]);
     if (absence->room >= 0)
         close(absence->room);
-    munmap((void *)(uintptr_t)absence->list, absence->size);
+    if (absence->size > sizeof usual)
+        munmap((void *)(uintptr_t)absence->list, absence->size);
 }
 
 static int step_aside(struct absence *absence, struct error *err)

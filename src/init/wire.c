@@ -100,10 +100,10 @@ static int refuse(int *fds, size_t *count, struct error *err, const char *why)
     return error_set(err, ERROR_INVALID, "a message %s", why);
 }
 
-int wire_take(int fd, void *bytes, size_t size, int *fds, size_t *count, struct error *err)
+static int take(int fd, int flags, struct wire_room *room, int *fds, size_t *count, struct error *err)
 {
     union control control;
-    struct iovec part = { bytes, size };
+    struct iovec part = { room->structs, room->size * room->most };
     /* Not its whole size: that is rounded up, and would let in one more than we look at. */
     struct msghdr header = { .msg_iov = &part,
                              .msg_iovlen = 1,
@@ -115,7 +115,7 @@ int wire_take(int fd, void *bytes, size_t size, int *fds, size_t *count, struct 
     /* ECONNRESET: the other end died with something of ours unread.  The kernel says that once, before
      * it gives what the other end had said. */
     do
-        got = recvmsg(fd, &header, MSG_CMSG_CLOEXEC);
+        got = recvmsg(fd, &header, MSG_CMSG_CLOEXEC | flags);
     while (got < 0 && (errno == EINTR || errno == ECONNRESET));
     if (got < 0 && errno == EAGAIN)
         return WIRE_NOTHING;
@@ -126,16 +126,37 @@ int wire_take(int fd, void *bytes, size_t size, int *fds, size_t *count, struct 
         return refuse(fds, count, err, "has too many descriptors");
     if (got == 0 && *count == 0)
         return WIRE_CLOSED;
-    if ((size_t)got != size || header.msg_flags & MSG_TRUNC)
+    if (got == 0 || (size_t)got % room->size || header.msg_flags & MSG_TRUNC)
         return refuse(fds, count, err, "has a wrong size");
+    room->len = (size_t)got / room->size;
     return WIRE_MESSAGE;
 }
 
-int wire_receive(int fd, struct message *message, int *fds, size_t *count, struct error *err)
+int wire_take(int fd, void *bytes, size_t size, int *fds, size_t *count, struct error *err)
 {
-    int got = wire_take(fd, message, sizeof *message, fds, count, err);
+    return take(fd, 0, &(struct wire_room){ bytes, size, 1, 0 }, fds, count, err);
+}
+
+int wire_take_several(int fd, struct wire_room *room, int *fds, size_t *count, struct error *err)
+{
+    return take(fd, 0, room, fds, count, err);
+}
+
+static int receive(int fd, int flags, struct message *message, int *fds, size_t *count, struct error *err)
+{
+    int got = take(fd, flags, &(struct wire_room){ message, sizeof *message, 1, 0 }, fds, count, err);
 
     if (got == WIRE_MESSAGE)
         message->error.text[sizeof message->error.text - 1] = '\0';
     return got;
+}
+
+int wire_receive(int fd, struct message *message, int *fds, size_t *count, struct error *err)
+{
+    return receive(fd, 0, message, fds, count, err);
+}
+
+int wire_peek(int fd, struct message *message, int *fds, size_t *count, struct error *err)
+{
+    return receive(fd, MSG_PEEK, message, fds, count, err);
 }

@@ -21,6 +21,18 @@ int wire_send(int fd, const struct message *message, const int *fds, size_t coun
  * in message->error is terminated; nothing else in the message was looked at. */
 int wire_receive(int fd, struct message *message, int *fds, size_t *count, struct error *err);
 
+/* The same, and the message stays where it is, for others who wait. */
+int wire_peek(int fd, struct message *message, int *fds, size_t *count, struct error *err);
+
 /* The same for other structs of a fixed size. */
 int wire_put(int fd, const void *bytes, size_t size, const int *fds, size_t count);
 int wire_take(int fd, void *bytes, size_t size, int *fds, size_t *count, struct error *err);
+
+/* Where up to `most` structs of that size may stand, one behind the other; `len` is how many came. */
+struct wire_room {
+    void *structs;
+    size_t size, most, len;
+};
+
+/* One message of several of them. */
+int wire_take_several(int fd, struct wire_room *room, int *fds, size_t *count, struct error *err);

@@ -6,20 +6,19 @@
  * with
  *
  * Should: be as if it were not there: input, output, signals and exit code are the command's; run the command
- * also when nobody answers.  Must not: have a right that the command has not; wait without a bound. */
+ * also when nobody answers; be small, because each sandbox that stays has it in memory.  Must not: have a right
+ * that the command has not; wait without a bound; print by format, which would be a third of it. */
 
 #include "init/mark.h"
-
-#include "init/wire.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -33,6 +32,17 @@ enum {
 };
 
 static volatile pid_t child;
+
+/* One line, whole. */
+static void say(const char *who, const char *what, const char *why)
+{
+    const char *const parts[] = { who, what, *why ? ": " : "", why, "\n" };
+    struct iovec pieces[sizeof parts / sizeof *parts];
+
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        pieces[i] = (struct iovec){ (void *)(uintptr_t)parts[i], strlen(parts[i]) };
+    (void)!writev(STDERR_FILENO, pieces, sizeof parts / sizeof *parts);
+}
 
 /* --- the keeper --- */
 
@@ -49,22 +59,43 @@ static int meet_keeper(void)
     return -1;
 }
 
+/* What could not be told now could be in a moment: the kernel is short of memory. */
+static bool send_mark(int fd, const struct mark *mark)
+{
+    enum { TRIES = 1000 };
+
+    for (int tries = 0; tries < TRIES; tries++) {
+        if (send(fd, mark, sizeof *mark, MSG_NOSIGNAL) == (ssize_t)sizeof *mark)
+            return true;
+        if (errno != EINTR && errno != ENOBUFS && errno != ENOMEM)
+            return false;
+        if (errno != EINTR)
+            poll(NULL, 0, 1);
+    }
+    return false;
+}
+
+/* Whole, and with nothing beside it; the kernel says once that the other end died, before it gives what that
+ * had said. */
+static bool take_mark(int fd, struct mark *mark)
+{
+    ssize_t got;
+
+    do
+        got = recv(fd, mark, sizeof *mark, MSG_TRUNC);
+    while (got < 0 && (errno == EINTR || errno == ECONNRESET));
+    return got == (ssize_t)sizeof *mark;
+}
+
 /* False: there is nobody to tell any more, and the connection is closed. */
 static bool ask(int *fd, struct mark *mark, uint32_t wanted, int patience_ms)
 {
     struct pollfd answer = { .fd = *fd, .events = POLLIN };
-    int fds[PROTOCOL_FDS_MAX];
-    struct error ignored;
-    size_t count = 0;
-    int got = -1;
 
     if (*fd < 0)
         return false;
-    if (wire_put(*fd, mark, sizeof *mark, NULL, 0) == 0 && poll(&answer, 1, patience_ms) == 1)
-        got = wire_take(*fd, mark, sizeof *mark, fds, &count, &ignored);
-    for (size_t i = 0; i < count; i++)
-        close(fds[i]);
-    if (got == WIRE_MESSAGE && mark->version == MARK_VERSION && mark->kind == wanted)
+    if (send_mark(*fd, mark) && poll(&answer, 1, patience_ms) == 1 && take_mark(*fd, mark) &&
+        mark->version == MARK_VERSION && mark->kind == wanted)
         return true;
     close(*fd);
     *fd = -1;
@@ -102,7 +133,7 @@ static void begin(int *fd, char *const *words)
         return;
     mark.text[sizeof mark.text - 1] = '\0';
     if (*mark.text)
-        dprintf(STDERR_FILENO, "%s\n", mark.text);
+        say("", mark.text, "");
 }
 
 static void end(int *fd, int status)
@@ -126,7 +157,7 @@ static _Noreturn void become(char **words, bool line)
 
     int code = errno == ENOENT ? NOT_FOUND : NOT_EXECUTABLE;
 
-    dprintf(STDERR_FILENO, "cove-step: %s: %s\n", words[0], strerror(errno));
+    say("cove-step: ", words[0], strerror(errno));
     _exit(code);
 }
 
@@ -161,7 +192,7 @@ static int run(char **words, bool line)
         become(words, line);
     }
     if (child < 0) {
-        dprintf(STDERR_FILENO, "cove-step: fork: %s\n", strerror(errno));
+        say("cove-step: ", "fork", strerror(errno));
         _exit(OUR_ERROR);
     }
     watch_signals();
@@ -207,7 +238,7 @@ int main(int argc, char **argv)
         line = false;
     }
     if (!words[0]) {
-        dprintf(STDERR_FILENO, "cove-step: a command is missing: step -- COMMAND..., or step LINE\n");
+        say("cove-step: ", "a command is missing", "step -- COMMAND..., or step LINE");
         return OUR_ERROR;
     }
     keeper = meet_keeper();

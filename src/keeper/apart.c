@@ -10,10 +10,13 @@ static void keep_only(int *fds[], int count)
     enum { ABOVE = 16 };
 
     for (int i = 0; i < count; i++)
-        *fds[i] = fcntl(*fds[i], F_DUPFD_CLOEXEC, ABOVE + count);
+        if (*fds[i] >= 0)
+            *fds[i] = fcntl(*fds[i], F_DUPFD_CLOEXEC, ABOVE + count);
     for (int i = 0; i < count; i++) {
-        dup2(*fds[i], i);
-        *fds[i] = i;
+        if (*fds[i] < 0)
+            close(i);
+        else
+            *fds[i] = dup2(*fds[i], i);
     }
     close_range((unsigned)count, ~0U, 0);
 }

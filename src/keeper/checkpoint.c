@@ -436,23 +436,30 @@ static void count_all(const struct checkpoints *checkpoints)
     }
 }
 
-int checkpoints_begin(struct checkpoints *checkpoints, struct error *err)
+int checkpoints_open(struct checkpoints *checkpoints, struct error *err)
 {
     const struct stay *stay = checkpoints->stay;
-    struct exchange exchange = { .checkpoints = checkpoints };
     struct stack_place place = { .sandbox = stay->dir->fd };
-    autostates struct states states = STATES_NONE;
-    struct error ignored;
-    const char *top;
 
     checkpoints->counting.stay = stay;
     checkpoints->counting.jobs = checkpoints->jobs;
     if (stay->record->no_checkpoints || !uppers_exist(&place))
         return 0;
     checkpoints->layers = layers_open(stay->host->state, err);
+    return checkpoints->layers < 0 ? -1 : 0;
+}
+
+int checkpoints_begin(struct checkpoints *checkpoints, struct error *err)
+{
+    const struct stay *stay = checkpoints->stay;
+    struct exchange exchange = { .checkpoints = checkpoints };
+    struct stack_place place = checkpoints_place(checkpoints);
+    autostates struct states states = STATES_NONE;
+    struct error ignored;
+    const char *top;
+
     if (checkpoints->layers < 0)
-        return -1;
-    place = checkpoints_place(checkpoints);
+        return 0;
     later_begin(&checkpoints->later, &place, &stay->plan->ids, checkpoints->jobs->loop);
     count_all(checkpoints);
     checkpoints->retention.bounds = stay->bounds;

@@ -49,6 +49,9 @@ const char *checkpoints_shown(const struct checkpoints *checkpoints);
 
 /* The functions below give -1 when the sandbox is lost and must be ended. */
 
+/* Before anybody hears that the sandbox is ready: what it cannot be without. */
+int checkpoints_open(struct checkpoints *checkpoints, struct error *err);
+
 /* When the sandbox is ready: the first checkpoint, or that of what an earlier keeper has left. */
 int checkpoints_begin(struct checkpoints *checkpoints, struct error *err);
 

@@ -40,12 +40,16 @@ enum control_kind {
     CONTROL_ENDED,   /* the command of `step` has ended, and all its output was passed on */
     CONTROL_DONE,
     CONTROL_FAILED, /* `error`, and `exit_code` 125, 126 or 127 */
+
+    /* Of the client, in a later version. */
+    CONTROL_POLICY, /* two descriptors, as repolicy() takes them; answered by DONE or FAILED */
 };
 
 enum control_flags {
     CONTROL_TTY = 1 << 0,     /* EXEC: with a terminal.  STARTED: it has one */
     CONTROL_DETACH = 1 << 1,  /* EXEC: it goes on without us.  STARTED has no descriptors then */
     CONTROL_FILES = 1 << 3,   /* EXEC: the program for files (inside/files.c) instead of a command; no step */
+    CONTROL_STEP = 1 << 5,    /* EXEC with FILES: a step all the same, called as the words say */
     CONTROL_DISCARD = 1 << 4, /* STOP: it is to be removed, so its files need not be on the disk */
     CONTROL_INPUT = 1 << 2,   /* EXEC with DETACH: its input stays open, for who attaches later */
 };

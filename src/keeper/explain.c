@@ -89,7 +89,7 @@ static bool is_granted_address(const struct explain *explain, const char *destin
         if (strlen(spec->rules.items[i].host) == len &&
             strncmp(spec->rules.items[i].host, destination, len) == 0)
             return true;
-    return spec->network == NETWORK_OPEN;
+    return network_is_public(spec->network);
 }
 
 static void note_path(void *owner, enum look_how how, enum look_found found, const char *path)

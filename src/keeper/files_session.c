@@ -9,6 +9,7 @@
 #include "sys/sys.h"
 
 #include <fcntl.h>
+#include <poll.h>
 
 int files_session_program(struct error *err)
 {
@@ -17,16 +18,16 @@ int files_session_program(struct error *err)
     return fd < 0 ? error_sys(err, "make a memfd for the program for files") : fd;
 }
 
-static int ask(int keeper, struct error *err)
+static int ask(int keeper, const char *const *step, struct error *err)
 {
     static const char *const argv[] = { "cove-files", NULL };
     struct control request = CONTROL(CONTROL_EXEC);
     uint32_t counts[2];
-    autoclose int words = words_write("", argv, NULL, counts, err);
+    autoclose int words = words_write("", step ? step : argv, NULL, counts, err);
 
     if (words < 0)
         return -1;
-    request.flags = CONTROL_FILES;
+    request.flags = CONTROL_FILES | (step ? CONTROL_STEP : 0U);
     request.arguments = counts[0];
     request.variables = counts[1];
     return control_send(keeper, &request, &words, 1) < 0 ? error_sys(err, "ask for the program for files") : 0;
@@ -57,7 +58,23 @@ static int hear(int keeper, int *out_to, int *out_from, struct error *err)
     return -1;
 }
 
-int files_session_start(int keeper, int *out_to, int *out_from, struct error *err)
+/* Who traces the program inside could keep it from its end: that is not worth more than a moment. */
+void files_session_end(int keeper)
 {
-    return ask(keeper, err) < 0 ? -1 : hear(keeper, out_to, out_from, err);
+    enum { PATIENCE_MS = 10000 };
+    struct pollfd said = { .fd = keeper, .events = POLLIN };
+    int fds[PROTOCOL_FDS_MAX];
+    struct control message = CONTROL(0);
+    struct error ignored;
+    size_t count = 0;
+
+    if (poll(&said, 1, PATIENCE_MS) <= 0 || control_receive(keeper, &message, fds, &count, &ignored) < 0)
+        return;
+    for (size_t i = 0; i < count; i++)
+        own_close(&fds[i]);
+}
+
+int files_session_start(int keeper, const char *const *step, int *out_to, int *out_from, struct error *err)
+{
+    return ask(keeper, step, err) < 0 ? -1 : hear(keeper, out_to, out_from, err);
 }

@@ -10,6 +10,8 @@
 #include "box/laid.h"
 #include "box/plan.h"
 #include "keeper/apart.h"
+#include "keeper/guard_fds.h"
+#include "keeper/guard_sleep.h"
 #include "keeper/keep.h"
 #include "keeper/trust.h"
 #include "store/layers.h"
@@ -20,36 +22,58 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+/* Of who has woken up it is on the disk; what cannot be read there is left as it is. */
+static bool finish_woken(const struct guarded *guarded)
+{
+    autorecord struct record record = RECORD_NONE;
+    struct error ignored;
+
+    if (faccessat(guarded->dir.fd, STORE_RECORD, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
+        return false; /* the keeper has taken it away, and died before it said so */
+    if (record_read(guarded->dir.fd, guarded->dir.id, &record, &ignored) < 0 || record.state != RECORD_RUNNING)
+        return true;
+    record.wall_ahead = guarded->wall_ahead;
+    return keep_end(guarded->dir.fd, &record, NULL, &ignored) != 0;
+}
+
 /* Without a word the keeper is dead, and what it would have done is done here. */
-static bool is_kept(int verdict, const struct sandbox_dir *dir, struct record *record)
+static bool is_kept(const struct guarded *guarded)
 {
     struct error ignored;
     char what;
     ssize_t got;
 
-    while ((got = read(verdict, &what, 1)) < 0 && errno == EINTR)
+    while ((got = read(guarded->verdict, &what, 1)) < 0 && errno == EINTR)
         continue;
     if (got == 1)
         return what == GUARD_KEEP;
-    return keep_end(dir->fd, record, NULL, &ignored) != 0;
+    return guarded->woken ? finish_woken(guarded)
+                          : keep_end(guarded->dir.fd, guarded->record, NULL, &ignored) != 0;
 }
 
 /* Who is frozen in a group of v1 does not die with its keeper: when that has spoken, or is gone, they may.  A
- * guard of what stays waits for days, with a copy of the keeper's memory. */
-static void wait_for_death(int pidfd, const struct freezer *freezer, int verdict)
+ * guard of what stays waits for days, with a copy of the keeper's memory if it cannot sleep. */
+static void wait_for_death(const struct guarded *guarded)
 {
     enum { SHORT_MS = 300 };
-    int patience = SHORT_MS;
-    struct pollfd dead[] = { { .fd = freezer->v1 ? verdict : -1, .events = POLLIN },
-                             { .fd = pidfd, .events = POLLIN } };
+    const struct freezer *freezer = &guarded->box.freezer;
+    int patience = guarded->woken ? -1 : SHORT_MS;
+    struct pollfd dead[] = { { .fd = freezer->v1 ? guarded->verdict : -1, .events = POLLIN },
+                             { .fd = guarded->box.pidfd, .events = POLLIN } };
 
     while (!dead[1].revents) {
         int ready = poll(dead, 2, patience);
 
         if (ready == 0) {
+            if (guarded->verdict >= 0)
+                store_flush_record(guarded->dir.fd);
+            if (guarded->record && guarded->record->stays)
+                guard_sleep(guarded);
             memory_give_back();
             patience = -1;
         }
@@ -101,51 +125,36 @@ static void release_layers(int sandboxes, const char *id)
         (void)layers_release_all(layers, id, &ignored);
 }
 
-/* So that the next sandbox starts sooner: of the same workspace, but any may take it. */
-static bool furnish(const void *plan, int parent, int dir)
+static _Noreturn void guard_main(const struct guarded *guarded)
 {
-    trust_furnish(parent, dir);
-    return laid_make(plan, dir);
-}
-
-static _Noreturn void guard_main(const struct box *box, const struct plan *plan, int users, int verdict,
-                                 struct sandbox_dir dir, struct record *record)
-{
-    const struct cgroup *cgroup = &box->cgroup;
-    const struct freezer *freezer = &box->freezer;
-    int pidfd = box->pidfd;
+    const struct cgroup *cgroup = &guarded->box.cgroup;
+    const struct freezer *freezer = &guarded->box.freezer;
     enum { GROUP_PATIENCE_MS = 5000 };
+    struct sandbox_dir dir = guarded->dir;
     struct error ignored;
-    int *fds[5] = { &pidfd, &dir.parent, &dir.fd }, count = 3;
 
-    if (users >= 0)
-        fds[count++] = &users;
-    if (verdict >= 0)
-        fds[count++] = &verdict;
-    apart("cove-guard", fds, count);
-
-    wait_for_death(pidfd, freezer, verdict);
-    if (users < 0)
-        store_make_spare(dir.parent, furnish, plan); /* first: the next start may be under way */
+    wait_for_death(guarded);
+    if (guarded->users < 0)
+        store_make_spare(dir.parent, laid_furnish, guarded->plan); /* first: the next start may be under way */
+    trust_stock(dir.fd);
     (void)cgroup_remove(cgroup, GROUP_PATIENCE_MS);
     freezer_remove(freezer, GROUP_PATIENCE_MS);
     cgroup_sweep(cgroup);
     freezer_sweep(freezer);
-    bool kept = verdict >= 0 && is_kept(verdict, &dir, record);
+    bool kept = guarded->verdict >= 0 && is_kept(guarded);
 
     struct sweeping sweeping = { 0 };
 
     sweep(&dir, &sweeping);
-    if (users >= 0) {
-        trust_stock(dir.parent); /* there it could not */
-        (void)setns(users, CLONE_NEWUSER);
-    }
+    if (guarded->users >= 0)
+        (void)setns(guarded->users, CLONE_NEWUSER);
     if (kept) {
+        int again = openat(dir.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
         store_tidy(dir.fd);
         close(dir.fd); /* whoever wants it need not wait for the rest */
+        store_flush_record(again);
         sweep_layers(dir.parent, &sweeping);
-        if (users < 0)
-            trust_stock(dir.parent);
         _exit(0);
     }
 
@@ -154,9 +163,36 @@ static _Noreturn void guard_main(const struct box *box, const struct plan *plan,
     (void)store_remove(&dir, &ignored); /* what fails is left to the next start's sweep */
     release_layers(parent, dir.id);
     sweep_layers(parent, &sweeping);
-    if (users < 0)
-        trust_stock(parent);
     _exit(0);
+}
+
+static _Noreturn void begin(struct guarded *guarded)
+{
+    int *fds[GUARD_FDS] = { [GUARD_PIDFD] = &guarded->box.pidfd,
+                            [GUARD_PARENT] = &guarded->dir.parent,
+                            [GUARD_DIR] = &guarded->dir.fd,
+                            [GUARD_VERDICT] = &guarded->verdict,
+                            [GUARD_USERS] = &guarded->users };
+
+    apart(GUARD_NAME, fds, GUARD_FDS);
+    box_drop_orders(&guarded->box); /* the keeper's own are not the last ones as long as these are there */
+    guard_main(guarded);
+}
+
+bool guard_is(const char *name)
+{
+    return strcmp(name, GUARD_NAME) == 0;
+}
+
+void guard_awake(void)
+{
+    struct guarded guarded;
+    struct plan plan = { 0 };
+
+    prctl(PR_SET_NAME, GUARD_NAME);
+    if (!guard_recall(&guarded, &plan))
+        _exit(1);
+    guard_main(&guarded);
 }
 
 int guard_start(const struct box *box, const struct plan *plan, const struct sandbox_dir *dir,
@@ -178,7 +214,8 @@ int guard_start(const struct box *box, const struct plan *plan, const struct san
     if (pid < 0)
         return error_sys(err, "fork the guard");
     if (pid == 0)
-        guard_main(box, plan, users, hear, *dir, record);
+        begin(&(struct guarded){
+            .box = *box, .plan = plan, .dir = *dir, .verdict = hear, .users = users, .record = record });
     if (record)
         *verdict = steal_fd(&tell);
     return 0;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <stdbool.h>
+
 struct box;
 struct error;
 struct plan;
@@ -22,6 +24,11 @@ enum guard_verdict { GUARD_REMOVE = 'r', GUARD_KEEP = 'k' };
  * decides itself, and finishes the record.  Without a record *verdict stays as it is. */
 int guard_start(const struct box *box, const struct plan *plan, const struct sandbox_dir *dir,
                 struct record *record, int *verdict, struct error *err);
+
+/* Of a sandbox that stays it sleeps, after a moment, in a program of its own (keeper/sleeper.c), and is made
+ * anew when there is something to do: whether we were called for that, and then it. */
+bool guard_is(const char *name);
+_Noreturn void guard_awake(void);
 
 /* Says it once, and closes. */
 void guard_tell(int *verdict, enum guard_verdict what);

@@ -47,7 +47,7 @@ static size_t keep(void *owner, const unsigned char *from, size_t len, unsigned 
     struct job *job = stream->job;
 
     memcpy(to, from, len);
-    if (!job->recorded || (job->watch.output && job->phase < JOB_TOLD))
+    if ((!job->recorded && !job->copies) || (job->watch.output && job->phase < JOB_TOLD))
         output_add(&job->log, stream == &job->streams[0] ? OUTPUT_STDOUT : OUTPUT_STDERR, from, len);
     return len;
 }
@@ -131,7 +131,7 @@ static void hand_over(struct job *job)
     int fds[3] = { job->tty ? job->master : in, job->hand[0], job->hand[1] };
 
     started.step = job->step;
-    if (job->step < JOB_OTHERS) {
+    if (job->step < JOB_OTHERS && !job->copies) {
         started.undone = job->jobs->undone;
         job->jobs->undone = 0;
     }
@@ -308,7 +308,8 @@ int job_start(struct jobs *jobs, const struct control *request, struct words *wo
     struct job *job = job_new(jobs, request, words, waiter);
 
     job->watch = as->watch;
-    job->recorded = as->program >= 0 || as->watch.over;
+    job->copies = as->program >= 0;
+    job->recorded = (job->copies && !(request->flags & CONTROL_STEP)) || as->watch.over;
     job->step = job->recorded ? JOB_OTHERS + ++jobs->others : ++jobs->steps;
     if (prepare(job, request, as, err) < 0 || (!job->recorded && job_record_started(job, as, err) < 0) ||
         (job->watch.output && output_open(jobs->dir, job->watch.output, &job->log, err) < 0)) {
@@ -616,12 +617,13 @@ void jobs_pause(struct jobs *jobs, bool paused)
     }
 }
 
-void jobs_end(struct jobs *jobs, enum result_reason reason, const struct error *why)
+void jobs_end(struct jobs *jobs, enum result_reason reason, enum limit_id limit, const struct error *why)
 {
     for (struct job *job = jobs->first; job; job = job->next) {
         if (job->phase >= JOB_ENDED)
             continue;
         job->result.reason = reason;
+        job->result.limit = limit;
         job->result.exit_code = reason == RESULT_LIMIT    ? EXIT_LIMIT
                                 : reason == RESULT_FAILED ? EXIT_OUR_ERROR
                                                           : EXIT_SIGNALED + SIGKILL;

@@ -47,7 +47,8 @@ struct job {
     uint32_t step;
     enum job_phase phase;
     bool tty, detached;
-    int waiter; /* the connection of who waits for it, borrowed; -1: nobody does */
+    bool copies; /* it is the program for files: what it writes is for who speaks with it */
+    int waiter;  /* the connection of who waits for it, borrowed; -1: nobody does */
     struct words words;
     struct start_order order;
     int in;      /* our end of its input, until somebody has it; kept for who attaches if that was asked for */
@@ -121,5 +122,5 @@ void job_signal(struct job *job, int number);
 void jobs_pause(struct jobs *jobs, bool paused);
 
 /* Nothing inside is alive: those that still run have ended for this reason. */
-void jobs_end(struct jobs *jobs, enum result_reason reason, const struct error *why);
+void jobs_end(struct jobs *jobs, enum result_reason reason, enum limit_id limit, const struct error *why);
 void jobs_free(struct jobs *jobs);

@@ -66,11 +66,12 @@ int job_record_started(struct job *job, const struct job_as *as, struct error *e
     step.number = job->step;
     step.cwd = text_copy(job->words.cwd);
     step.user = text_format("%u:%u", as->uid, as->gid);
+    step.kind = job->copies ? text_copy("cp") : NULL;
     step.detached = job->detached;
     step.tty = job->tty;
     step_set_argv(&step, job->words.argv.items);
     add_names(&step, &job->words.envp);
-    if (output_open(job->jobs->dir, job->step, &job->log, err) < 0)
+    if (!job->copies && output_open(job->jobs->dir, job->step, &job->log, err) < 0)
         return -1;
     return step_write_started(job->jobs->trace, &step, err);
 }

@@ -330,7 +330,9 @@ static int write_end(int dir, struct record *record, const struct result *result
     clock_gettime(CLOCK_REALTIME, &record->ended);
     heed_clock(record);
     free(record->reason);
+    free(record->why);
     record->reason = result ? text_copy(result_reason_name(result->reason)) : NULL;
+    record->why = result && result->error.kind != ERROR_NONE ? text_copy(result->error.text) : NULL;
     return record_write(dir, record, err);
 }
 
@@ -341,8 +343,7 @@ int keep_end(int dir, struct record *record, const struct result *result, struct
         return 0;
     }
     if (!record->stays)
-        (void)unlinkat(dir, STORE_AUTHORITY,
-                       0); /* nobody is left who believes it, and a key is not kept for nothing */
+        authorities_give(dir); /* nobody is left who believes it, and a key is not kept for nothing */
     if (result)
         record->exit_code = (uint64_t)result->exit_code;
     return write_end(dir, record, result, err) < 0 ? -1 : 1;

@@ -40,8 +40,8 @@
 #include <unistd.h>
 
 enum phase {
-    PHASE_MOUNTING, /* the sandbox sets itself up */
-    PHASE_STARTING, /* START was sent */
+    PHASE_MOUNTING, /* the sandbox sets itself up, and makes the command ready */
+    PHASE_STARTING, /* GO was sent */
     PHASE_RUNNING,  /* the command runs as `pid` */
     PHASE_ENDING,   /* PID 1 was told to end or killed; output is passed on */
 };
@@ -148,13 +148,33 @@ static int open_outlet(struct keeper *keeper, struct error *err)
     const struct keeper_run *run = keeper->run;
 
     if (run->outlet)
-        return outlet_begin(run->outlet, &keeper->loop, &keeper->box->network, run->rules, NULL, run->layers,
+        return outlet_begin(run->outlet, &keeper->loop,
+                            &(struct way_out){ .network = &keeper->box->network,
+                                               .rules = run->rules,
+                                               .reel = run->reel,
+                                               .registries = run->registries,
+                                               .dir = run->layers },
                             err);
     network_close(&keeper->box->network);
     return 0;
 }
 
-/* No command is asked for before the mounts were read back. */
+/* The command is ready and waits for this. */
+static void let_go(struct keeper *keeper)
+{
+    struct message message = { .kind = MESSAGE_GO };
+    struct error error;
+
+    keeper->phase = PHASE_STARTING;
+    /* A PID 1 that is gone is told by its death. */
+    if (wire_send(keeper->init.fd, &message, NULL, 0) < 0 && errno != EPIPE && errno != ECONNRESET) {
+        error_sys(&error, "let the command begin");
+        end_failed(keeper, &error);
+    }
+    box_drop_orders(keeper->box);
+}
+
+/* No command begins before the mounts were read back. */
 static void take_mounted(struct keeper *keeper, const struct message *message, int *fds, size_t count)
 {
     struct error error;
@@ -163,12 +183,11 @@ static void take_mounted(struct keeper *keeper, const struct message *message, i
         end_violation(keeper, "it set itself up twice");
         return;
     }
-    if (box_verify(keeper->box, message, fds, count, &error) < 0 || open_outlet(keeper, &error) < 0 ||
-        start_send(keeper->init.fd, &keeper->order, &error) < 0)
+    if (box_verify(keeper->box, message, fds, count, &error) < 0 || open_outlet(keeper, &error) < 0) {
         end_failed(keeper, &error);
-    else
-        keeper->phase = PHASE_STARTING;
-    box_drop_orders(keeper->box); /* the command is on its way meanwhile */
+        return;
+    }
+    let_go(keeper);
 }
 
 static void take_started(struct keeper *keeper, const struct message *message, int *fds, size_t count)
@@ -472,7 +491,7 @@ static int begin(struct keeper *keeper, struct error *err)
     (void)fcntl(box->init_fd, F_SETFL, O_RDWR | O_NONBLOCK);
     int prepared = start_prepare(run, &keeper->order, &pipes, err);
 
-    keeper->order.message.flags |= START_LAST;
+    keeper->order.message.flags |= START_LAST | START_HELD;
 
     /* Relays come first in the loop: when a command has ended, its output is through before its
      * exit is read, and the run is over in that same turn. */
@@ -485,7 +504,7 @@ static int begin(struct keeper *keeper, struct error *err)
     keeper->death = (struct loop_source){ box->pidfd, POLLIN, death_ready, keeper };
     loop_add(&keeper->loop, &keeper->init);
     loop_add(&keeper->loop, &keeper->death);
-    if (prepared < 0)
+    if (prepared < 0 || start_send(box->init_fd, &keeper->order, err) < 0)
         return -1;
     return stop_begin(&keeper->stop, &keeper->loop, &stop_calls, keeper,
                       &(struct stop_plan){ .tty = run->tty, .timeout_ms = run->timeout_ms }, err);

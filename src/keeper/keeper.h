@@ -10,6 +10,7 @@ struct box;
 struct explain;
 struct limits;
 struct outlet;
+struct registry_places;
 struct rules;
 
 /* One command for a sandbox that was just cloned. */
@@ -33,6 +34,8 @@ struct keeper_run {
     struct explain *explain; /* takes the listener of START_EXPLAIN, else NULL */
     struct outlet *outlet;   /* the way out, by `rules`; NULL: there is none, and no answer either */
     const struct rules *rules;
+    const struct reel *reel;                  /* what is recorded or served of it */
+    const struct registry_places *registries; /* for what is proposed where it refuses; or NULL */
 };
 
 /* Starts the command and stays with it to the end: bytes, signals, terminal, time.  At the end

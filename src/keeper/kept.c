@@ -381,8 +381,8 @@ static int refuse_running(const struct kept *kept, struct error *err)
 {
     error_set(err, ERROR_REFUSED, "sandbox %.*s is running", KEPT_ID_SHOWN, kept->id);
     if (kept->record.stays)
-        return error_hint(err, "stop it first: cove stop %.*s, or remove it by cove rm -f", KEPT_ID_SHOWN,
-                          kept->id);
+        return error_hint(err, "stop it first: cove stop %.*s, or remove it at once: cove rm -f %.*s",
+                          KEPT_ID_SHOWN, kept->id, KEPT_ID_SHOWN, kept->id);
     return error_hint(err, "end its command first (cove run is process %llu)",
                       (unsigned long long)kept->record.keeper);
 }

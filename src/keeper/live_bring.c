@@ -6,6 +6,7 @@
 #include "base/own.h"
 #include "base/text.h"
 #include "changes/digest.h"
+#include "changes/marks.h"
 #include "changes/scan.h"
 #include "sys/sys.h"
 
@@ -78,6 +79,14 @@ bool bring_is_due(const struct bring *bring, const struct known *known)
     struct known_mark now = mark_at(bring, known->path);
 
     return !known_is_marked(&now, &known->seen);
+}
+
+bool bring_replaces(const struct bring *bring, const char *path)
+{
+    autoclose int made = sys_open_beneath(bring->sides.upper, path, O_PATH | O_DIRECTORY);
+    autoclose int there = made < 0 ? -1 : sys_open_beneath(bring->sides.base, path, O_PATH | O_DIRECTORY);
+
+    return there >= 0 && mark_is_opaque(bring->sides.marks, made, ".");
 }
 
 /* Before it is there: so nobody who stops us in between makes it look like the owner's.  What was there until
@@ -193,6 +202,16 @@ static void settle_as(struct known *known, bool there)
         known->state = KNOWN_SAME;
 }
 
+/* Without one it is its directory's turn first, which may come by another way; then it is looked at again. */
+static bool has_directory(const struct bring *bring, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    autofree char *around = slash ? text_format("%.*s", (int)(slash - path), path) : text_copy(".");
+    autoclose int there = open_at(bring->sides.base, around);
+
+    return there >= 0;
+}
+
 static void settle(const struct batch *batch, size_t i, const char *top, const struct known_mark *before)
 {
     const struct change *change = &batch->changes.items[i];
@@ -202,7 +221,7 @@ static void settle(const struct batch *batch, size_t i, const char *top, const s
     if (!known)
         return;
     known->seen = batch->notes[i].mark;
-    if (!batch->notes[i].copied && strcmp(change->path, top) == 0)
+    if (!batch->notes[i].copied && strcmp(change->path, top) == 0 && has_directory(batch->bring, top))
         known->seen = lasting(*before);
     if (result->outcome == APPLY_DONE) {
         if (result->put.inode && !batch->notes[i].copied)

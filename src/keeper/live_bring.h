@@ -45,5 +45,9 @@ enum bring_outcome bring_path(struct bring *bring, const char *path, bool below,
 /* Whether the layer has another state of it than was last looked at. */
 bool bring_is_due(const struct bring *bring, const struct known *known);
 
+/* Whether it is a directory in the place of one that the host has: what it lacks was removed, and nothing in
+ * the layer but this directory says so. */
+bool bring_replaces(const struct bring *bring, const char *path);
+
 /* Everything, when nobody writes any more; what is left is listed, as far as there is room, and counted. */
 int bring_all(struct bring *bring, struct bring_rests *rests, uint64_t counts[BRING_KINDS], struct error *err);

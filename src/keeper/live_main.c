@@ -191,7 +191,7 @@ static void look_at(struct work *work, const char *path)
     uint64_t until;
 
     if ((!known || bring_is_due(&work->bring, known)) && !is_resting(work, path, &until))
-        (void)bring_path(&work->bring, path, false, false);
+        (void)bring_path(&work->bring, path, bring_replaces(&work->bring, path), false);
 }
 
 static bool around_known(struct work *work)

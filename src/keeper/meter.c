@@ -140,17 +140,32 @@ static unsigned walk(struct meter *meter, uint64_t now)
     return is_above(walked.bytes, bytes) || hides_bytes(meter, &walked, bytes) ? LIMIT_DISK : METER_NONE;
 }
 
-static unsigned look_at_disk(struct meter *meter, uint64_t now)
+/* Whether the disk has lost so much since the last walk that it may have been us. */
+static bool is_suspect(const struct meter *meter)
 {
     struct disk_free room;
-    bool suspect = false;
 
+    return disk_look(meter->layers, &room) &&
+           (is_above(meter->used_bytes + lost(meter->free.bytes, room.bytes), most(meter, LIMIT_DISK)) ||
+            is_above(meter->used_files + lost(meter->free.files, room.files), most(meter, LIMIT_INODES)));
+}
+
+static unsigned look_at_disk(struct meter *meter, uint64_t now)
+{
     if (!looks_at_disk(meter) || now < meter->walk_again)
         return METER_NONE;
-    if (disk_look(meter->layers, &room))
-        suspect = is_above(meter->used_bytes + lost(meter->free.bytes, room.bytes), most(meter, LIMIT_DISK)) ||
-                  is_above(meter->used_files + lost(meter->free.files, room.files), most(meter, LIMIT_INODES));
-    return suspect || now >= meter->walk_anyway ? walk(meter, now) : METER_NONE;
+    return is_suspect(meter) || now >= meter->walk_anyway ? walk(meter, now) : METER_NONE;
+}
+
+/* Others may have freed as much as we took, so that the disk seems to have lost nothing: that alone acquits
+ * nobody. */
+unsigned meter_look_at_disk(struct meter *meter)
+{
+    uint64_t now = clock_us();
+
+    if (!looks_at_disk(meter) || (now < meter->walk_again && !is_suspect(meter)))
+        return METER_NONE;
+    return walk(meter, now);
 }
 
 /* --- processes --- */

@@ -48,6 +48,9 @@ unsigned meter_look(struct meter *meter);
 /* The same of the disk alone, whatever the time: a command that is over may have been quicker than a look. */
 unsigned meter_last_look(struct meter *meter);
 
+/* Between the two: at once, unless the last look was just now and the disk has not lost as much since. */
+unsigned meter_look_at_disk(struct meter *meter);
+
 /* Whether the kernel ended something because of its memory limit. */
 bool meter_killed(const struct meter *meter);
 

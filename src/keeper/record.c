@@ -28,8 +28,8 @@ const char *record_state_name(enum record_state state)
 
 void record_free(struct record *record)
 {
-    char *texts[] = { record->id,        record->name,   record->workspace, record->cwd, record->image,
-                      record->spec_hash, record->reason, record->mode,      record->then };
+    char *texts[] = { record->id,        record->name,   record->workspace, record->cwd,  record->image,
+                      record->spec_hash, record->reason, record->mode,      record->then, record->why };
 
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         free(texts[i]);
@@ -283,6 +283,7 @@ static const struct member record_members[] = {
     { "then", &member_text_or_null, AT(then), .later = true },
     { "ttl_ms", &member_number, AT(ttl_ms), .later = true },
     { "uids", &member_list, AT(uids) },
+    { "why", &member_text_or_null, AT(why), .later = true },
     { "workspace", &member_text, AT(workspace) },
     { "workspace_device", &member_wide, AT(workspace_device) },
     { "workspace_inode", &member_wide, AT(workspace_inode) },

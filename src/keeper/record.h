@@ -50,6 +50,7 @@ struct record {
     char *mode; /* how the workspace was seen: a choice of the field `workspace` */
     char *cwd, *image, *spec_hash;
     char *reason;                    /* why it ended, as result_reason_name() says it; NULL: nobody knows */
+    char *why;                       /* the same in words, if it did not end by itself or by its owner */
     uint64_t exit_code;              /* or RECORD_NO_NUMBER */
     uint64_t keeper, keeper_started; /* its pid, and its start in clock ticks since boot */
     bool shifted, helpers;           /* as in struct ids */

@@ -2,8 +2,8 @@
 
 #include "base/array.h"
 #include "base/date.h"
+#include "base/delivery.h"
 #include "base/error.h"
-#include "base/file.h"
 #include "base/own.h"
 #include "base/text.h"
 #include "keeper/explain.h"
@@ -178,6 +178,39 @@ static void add_findings(struct text *out, const struct findings *findings)
     add_number(out, "findings_left_out", findings->left_out);
 }
 
+enum { AMOUNTS = 3 };
+
+/* What is bounded of the network, and how far it was used. */
+static const struct amount {
+    const char *name;
+    size_t at;
+} amounts[AMOUNTS] = { { "bytes", offsetof(struct amounts, bytes) },
+                       { "requests", offsetof(struct amounts, requests) },
+                       { "connections", offsetof(struct amounts, connections) } };
+
+static uint64_t amount_of(const struct amounts *all, const struct amount *amount)
+{
+    return *(const uint64_t *)(const void *)((const char *)all + amount->at);
+}
+
+static void add_budget(struct text *out, const struct requests *requests)
+{
+    add_key(out, "budget");
+    text_add(out, "{");
+    for (size_t i = 0; requests && i < AMOUNTS; i++) {
+        uint64_t most = amount_of(&requests->budget, &amounts[i]);
+
+        if (!most)
+            continue;
+        add_key(out, amounts[i].name);
+        text_add(out, "{");
+        add_number(out, "max", most);
+        add_number(out, "spent", amount_of(&requests->spent, &amounts[i]));
+        text_add(out, "}");
+    }
+    text_add(out, "}");
+}
+
 static void add_requests(struct text *out, const struct report *report)
 {
     const struct requests *requests = report->requests;
@@ -185,6 +218,9 @@ static void add_requests(struct text *out, const struct report *report)
     add_key(out, "network");
     text_add(out, "{");
     add_string(out, "lacking", report->no_network);
+    add_string(out, "record", report->record);
+    add_string(out, "replay", report->replay);
+    add_string(out, "audit_policy", report->audit_policy);
     add_key(out, "requests");
     text_add(out, "[");
     for (size_t i = 0; requests && i < requests->len; i++) {
@@ -194,14 +230,19 @@ static void add_requests(struct text *out, const struct report *report)
         add_string(out, "host", request->host);
         add_number(out, "port", request->port);
         add_string(out, "protocol", gateway_protocol_name(request->protocol));
-        add_string(out, "verdict", request->allowed ? "allow" : "deny");
+        add_string(out, "verdict", request_verdict(request));
         add_string(out, "why", request->why);
+        add_string(out, "reason", reason_name(request->reason));
+        add_string(out, "without_audit",
+                   request->reason == REASON_AUDIT ? reason_name(request->without) : NULL);
         add_string(out, "grant", *request->command ? request->command : NULL);
         add_number(out, "count", request->count);
         text_add(out, "}");
     }
     text_add(out, "]");
     add_number(out, "requests_left_out", requests ? requests->others : 0);
+    add_number(out, "cached", requests ? requests->cached : 0);
+    add_budget(out, requests);
     text_add(out, "}");
 }
 
@@ -291,12 +332,12 @@ void report_json(const struct report *report, struct text *out)
 
 /* --- the file --- */
 
-int report_write(const struct report *report, const char *path, struct error *err)
+int report_write(const struct report *report, const struct delivery *place, struct error *err)
 {
     autotext struct text text = TEXT_NONE;
 
     report_json(report, &text);
-    return file_deliver(path, text.data, text.len, err) < 0 ? error_while(err, "write the report") : 0;
+    return delivery_put(place, text.data, text.len, err) < 0 ? error_while(err, "write the report") : 0;
 }
 
 /* --- for people --- */
@@ -429,33 +470,86 @@ static void add_next_lines(struct text *out, const struct report *report)
         text_addf(out, "%scove %s %.*s", i ? ", " : ": ", next_commands[i], KEPT_ID_SHOWN, report->id);
 }
 
-/* What was refused, with what would allow it. */
-static void add_refused(struct text *out, const struct report *report, bool colour)
+static void add_spent(struct text *out, const struct requests *requests)
+{
+    for (size_t i = 0; requests && i < AMOUNTS; i++) {
+        uint64_t most = amount_of(&requests->budget, &amounts[i]);
+
+        if (most && amount_of(&requests->spent, &amounts[i]) >= most)
+            text_addf(out, "  the network's budget of %" PRIu64 " %s is spent\n", most, amounts[i].name);
+    }
+}
+
+static bool was_refused(const struct request *request)
+{
+    return !request->allowed;
+}
+
+static bool has_failed(const struct request *request)
+{
+    return request->failed;
+}
+
+static bool was_audited(const struct request *request)
+{
+    return request->allowed && !request->failed && request->reason == REASON_AUDIT;
+}
+
+/* Those that are meant, with what would allow them; how many there are. */
+static size_t add_request_lines(struct text *out, const struct requests *requests, const char *title,
+                                bool (*meant)(const struct request *), bool colour)
 {
     enum { LINES_MAX = 10 };
-    const struct requests *requests = report->requests;
-    size_t lines = 0, left = 0;
+    size_t lines = 0;
 
     for (size_t i = 0; requests && i < requests->len; i++) {
         const struct request *request = &requests->items[i];
 
-        if (request->allowed)
+        if (!meant(request) || lines++ >= LINES_MAX)
             continue;
-        if (lines++ >= LINES_MAX) {
-            left++;
-            continue;
-        }
-        text_add(out, lines == 1 ? "  refused:\n    " : "    ");
+        text_addf(out, "%s    ", lines == 1 ? title : "");
         add_coloured(out, colour, "1", request->why);
         text_addf(out, " (%" PRIu64 " x)%s", request->count, *request->command ? "; to allow it: " : "");
         text_add_inert(out, request->command);
         text_add(out, "\n");
     }
-    if (left)
-        text_addf(out, "    and %zu more\n", left);
+    if (lines > LINES_MAX)
+        text_addf(out, "    and %zu more\n", lines - LINES_MAX);
+    return lines;
+}
+
+static void add_refused(struct text *out, const struct report *report, bool colour)
+{
+    (void)add_request_lines(out, report->requests, "  refused:\n", was_refused, colour);
+    (void)add_request_lines(out, report->requests, "  allowed, and failed:\n", has_failed, colour);
     if (report->no_network)
         text_add(out,
                  "  no network at all, not even explained refusals: nftables is missing (`cove doctor`)\n");
+}
+
+void report_audit(const struct report *report, bool colour, struct text *out)
+{
+    if (!report->audit)
+        return;
+    if (!add_request_lines(out, report->requests, "  let through by the audit, and refused without it:\n",
+                           was_audited, colour))
+        text_add(out, "  the audit let nothing through that the rules would have refused\n");
+    if (!report->audit_policy)
+        return;
+    text_add(out, "  the policy that allows it: ");
+    text_add_inert(out, report->audit_policy);
+    text_add(out, "\n");
+}
+
+static void add_tapes(struct text *out, const struct report *report)
+{
+    const char *file = report->record ? report->record : report->replay;
+
+    if (!file)
+        return;
+    text_add(out, report->record ? "  exchanges were recorded to " : "  exchanges were served from ");
+    text_add_inert(out, file);
+    text_add(out, report->record ? ": TLS to allowed hosts was looked into for that\n" : ": nothing left\n");
 }
 
 void report_summary(const struct report *report, bool colour, struct text *out)
@@ -486,15 +580,18 @@ void report_summary(const struct report *report, bool colour, struct text *out)
         }
         text_add(out, "\n");
     }
-    add_refused(out, report, colour);
-    if (report->findings)
-        report_findings(report->findings, colour, out);
+    add_tapes(out, report);
+    add_spent(out, report->requests);
+    if (report->requests && report->requests->cached)
+        text_addf(out, "  package files that came from the cache: %" PRIu64 "\n", report->requests->cached);
+    report_audit(report, colour, out);
+    report_explained(report, colour, out);
 }
 
-void report_findings(const struct findings *findings, bool colour, struct text *out)
+static void list_findings(struct text *out, const struct findings *findings, bool colour)
 {
-    text_add(out, findings->len ? "  asked for and not given:\n"
-                                : "  no path, address or system call that it asked for was refused\n");
+    if (findings->len)
+        text_add(out, "  asked for and not given:\n");
     for (size_t i = 0; i < findings->len; i++) {
         const struct finding *finding = &findings->items[i];
 
@@ -508,4 +605,15 @@ void report_findings(const struct findings *findings, bool colour, struct text *
     }
     if (findings->left_out)
         text_addf(out, "    and %" PRIu64 " more\n", findings->left_out);
+}
+
+void report_explained(const struct report *report, bool colour, struct text *out)
+{
+    size_t before = out->len;
+
+    add_refused(out, report, colour);
+    if (report->findings)
+        list_findings(out, report->findings, colour);
+    if (report->findings && out->len == before)
+        text_add(out, "  no path, address or system call that it asked for was refused\n");
 }

@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <time.h>
 
+struct delivery;
 struct error;
 struct findings;
 struct limits;
@@ -38,6 +39,9 @@ struct report {
     const struct strings *enforced;  /* the layers of protection that were on, one word each */
     const struct findings *findings; /* of --explain */
     const struct requests *requests; /* to the network; may be NULL */
+    const char *record, *replay;     /* files of --record and --replay; NULL: none */
+    bool audit;                      /* the network was audited ... */
+    const char *audit_policy;        /* ... and the policy that it comes to is in this file; NULL: in none */
     const char *no_network;          /* why there is not even a gateway; NULL: there is one */
 };
 
@@ -46,13 +50,16 @@ void report_json(const struct report *report, struct text *out);
 
 /* To a new file that takes the name at once and whole, readable for its owner only; a name that
  * is no regular file itself (a link such as /dev/stdout, a FIFO) is kept, and added to. */
-int report_write(const struct report *report, const char *path, struct error *err);
+int report_write(const struct report *report, const struct delivery *place, struct error *err);
 
 /* A few lines for people.  Text that came from inside is inert in it. */
 void report_summary(const struct report *report, bool colour, struct text *out);
 
-/* What --explain found, as a table for people. */
-void report_findings(const struct findings *findings, bool colour, struct text *out);
+/* What an audit has let through; nothing if there was none. */
+void report_audit(const struct report *report, bool colour, struct text *out);
+
+/* What was refused: by the gateway, and as far as --explain has looked. */
+void report_explained(const struct report *report, bool colour, struct text *out);
 
 /* Only on a terminal, and not against NO_COLOR. */
 bool report_wants_colour(int fd);

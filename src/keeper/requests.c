@@ -11,12 +11,20 @@
 #include "box/plan.h"
 #include "init/wire.h"
 #include "keeper/files_session.h"
+#include "keeper/kept.h"
+#include "keeper/repolicy.h"
 #include "keeper/stay.h"
 #include "spec/forms.h"
 
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+
+static int refuse_paused(const struct keeper *keeper, struct error *err)
+{
+    return error_set(err, ERROR_REFUSED, "this sandbox is paused; go on with it: cove resume %.*s",
+                     KEPT_ID_SHOWN, keeper->stay->dir->id);
+}
 
 /* A number or number:number; root only where the sandbox was made for it. */
 static int choose_user(const struct plan *plan, const char *user, struct job_as *as, struct error *err)
@@ -75,7 +83,7 @@ static int do_exec(struct visitor *visitor, const struct control *request, const
     if (keeper->turn.kind)
         return error_set(err, ERROR_REFUSED, "this sandbox is being rolled back");
     if (keeper->paused || keeper->pausing)
-        return error_set(err, ERROR_REFUSED, "this sandbox is paused; go on with it: cove resume");
+        return refuse_paused(keeper, err);
     if (services_under_way(keeper))
         return 1;
 
@@ -186,7 +194,7 @@ static int check_quiet(const struct keeper *keeper, struct error *err)
     if (keeper->turn.kind)
         return error_set(err, ERROR_REFUSED, "this sandbox is being rolled back");
     if (keeper->paused || keeper->pausing)
-        return error_set(err, ERROR_REFUSED, "this sandbox is paused; go on with it: cove resume");
+        return refuse_paused(keeper, err);
     return 0;
 }
 
@@ -277,6 +285,17 @@ static int do_undo(struct visitor *visitor, const struct control *request, const
     return 0;
 }
 
+static int do_policy(struct visitor *visitor, const struct control *request, const int *fds, struct error *err)
+{
+    struct control done = CONTROL(CONTROL_DONE);
+
+    (void)request;
+    if (repolicy(visitor->keeper, fds[0], fds[1], err) < 0)
+        return -1;
+    visitor_answer(visitor, &done);
+    return 0;
+}
+
 /* What may be asked, with how many descriptors, whether also of a sandbox that is about to end, and whether it
  * waits while files are copied: then nobody may be started, woken or stopped. */
 static const struct serving {
@@ -295,6 +314,7 @@ static const struct serving {
     { CONTROL_ROLLBACK, 0, false, true, do_rollback },
     { CONTROL_CHECKPOINT, 0, false, true, do_checkpoint },
     { CONTROL_UNDO, 0, false, true, do_undo },
+    { CONTROL_POLICY, 2, false, false, do_policy },
 };
 
 int request_serve(struct visitor *visitor, const struct control *request, const int *fds, size_t count,

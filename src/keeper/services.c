@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "box/host.h"
 #include "box/plan.h"
+#include "keeper/kept.h"
 #include "keeper/record.h"
 #include "keeper/stay.h"
 #include "keeper/stay_inner.h"
@@ -123,9 +124,11 @@ static void fail(struct service_run *run, const char *what)
         if (tail.data[i] == '\n')
             tail.data[i] = ' '; /* an error is one line */
     text_add_inert(&shown, text_string(&tail) + (tail.len > TAIL ? tail.len - TAIL : 0));
-    error_set(error, ERROR_REFUSED, "service %s %s%s%.*s", name, what,
-              shown.len ? "; its output ends: " : "; it wrote nothing", 2 * TAIL, text_string(&shown));
-    (void)error_hint(error, "cove logs --service %s", name);
+    error_set(error, ERROR_REFUSED, "service %s %s%s%s", name, what,
+              shown.len ? "; its output ends: " : "; it wrote nothing",
+              text_string(&shown) + (shown.len > TAIL ? shown.len - TAIL : 0)); /* a hint has room behind it */
+    (void)error_hint(error, "all of it: cove logs --service %s %.*s", name, KEPT_ID_SHOWN,
+                     keeper->stay->dir->id);
 }
 
 /* --- commands --- */

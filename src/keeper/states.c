@@ -247,8 +247,11 @@ int states_before(const struct states *states, uint64_t count, uint64_t *step, u
     for (uint64_t left = count; last; after = last->before, last = beginning_of(states, last->parent))
         if (changed_something(states, last, after) && --left == 0)
             break;
+    if (!last && count == 1)
+        return error_set(err, ERROR_MISSING, "there is no step left to undo; `cove steps` lists them");
     if (!last)
-        return error_set(err, ERROR_MISSING, "there are not %llu steps that changed something",
+        return error_set(err, ERROR_MISSING,
+                         "there are not %llu steps that changed something; `cove steps` lists them",
                          (unsigned long long)count);
     *undone = last->step;
     return states_begin(states, last->step, step, layer, err);

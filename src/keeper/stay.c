@@ -13,6 +13,8 @@
 #include "base/memory.h"
 #include "base/own.h"
 #include "box/box.h"
+#include "box/host.h"
+#include "box/init_program.h"
 #include "box/plan.h"
 #include "init/wire.h"
 #include "keeper/guard.h"
@@ -110,16 +112,28 @@ static void make_checkpoints(struct keeper *keeper)
 
 /* --- what the sandbox says --- */
 
+/* When a command has ended, the limit that it has passed before anybody looked. */
+static unsigned passed_by(struct keeper *keeper)
+{
+    return meter_killed(&keeper->meter) ? (unsigned)LIMIT_MEMORY : meter_look_at_disk(&keeper->meter);
+}
+
 /* Nobody is let in before the mounts were read back. */
 static void take_mounted(struct keeper *keeper, const struct message *message, int *fds, size_t count)
 {
     const struct stay *stay = keeper->stay;
+    const struct way_out way = { .network = &keeper->box->network,
+                                 .rules = stay->rules,
+                                 .reel = stay->reel,
+                                 .trace = &keeper->trace,
+                                 .registries = stay->registries,
+                                 .dir = stay->dir->fd,
+                                 .stays = stay->dir->id };
     struct error error;
 
     if (box_verify(keeper->box, message, fds, count, &error) < 0 ||
-        outlet_begin(&keeper->outlet, &keeper->loop, &keeper->box->network, stay->rules, &keeper->trace,
-                     stay->dir->fd, &error) < 0 ||
-        visitors_open(keeper, &error) < 0 ||
+        outlet_begin(&keeper->outlet, &keeper->loop, &way, &error) < 0 ||
+        checkpoints_open(&keeper->checkpoints, &error) < 0 || visitors_open(keeper, &error) < 0 ||
         guard_start(stay->box, stay->plan, stay->dir, stay->record, &keeper->verdict, &error) < 0) {
         keeper_fail(keeper, &error);
         return;
@@ -150,10 +164,11 @@ static void take_early_failure(struct keeper *keeper, const struct message *mess
 static void dispatch(struct keeper *keeper, const struct message *message, int *fds, size_t count)
 {
     bool mounting = keeper->phase == PHASE_MOUNTING;
+    unsigned passed =
+        message->kind == MESSAGE_EXITED && keeper->phase == PHASE_READY ? passed_by(keeper) : METER_NONE;
 
-    /* Who was killed by the kernel for what the sandbox used is told so. */
-    if (message->kind == MESSAGE_EXITED && keeper->phase == PHASE_READY && meter_killed(&keeper->meter))
-        keeper_limited(keeper, LIMIT_MEMORY);
+    if (passed != METER_NONE)
+        keeper_limited(keeper, (enum limit_id)passed);
     else if (message->kind == MESSAGE_EMPTY && keeper->phase == PHASE_ENDING)
         keeper_over(keeper);
     else if (mounting && message->kind == MESSAGE_MOUNTED)
@@ -340,12 +355,22 @@ static uint64_t slim_at(const struct keeper *keeper)
     return busy || keeper->slimmed >= keeper->active ? 0 : keeper->active + SLIM_MS * 1000ULL;
 }
 
+/* Who comes to rest has proved to stay: then others need no memory of their own for it. */
+static void lend_program(struct keeper *keeper)
+{
+    const struct lent shared = init_lent();
+
+    if (!keeper->slimmed)
+        keeper->lent = lent_offer(keeper->stay->host->state, &shared);
+}
+
 static void slim_if_due(struct keeper *keeper)
 {
     uint64_t at = slim_at(keeper);
 
     if (!at || clock_us() < at)
         return;
+    lend_program(keeper);
     memory_give_back();
     keeper->slimmed = clock_us();
 }
@@ -444,7 +469,8 @@ static void finish(struct keeper *keeper)
     marks_end(keeper);
     if (was_ready && !keeper->told)
         tell_ready(keeper, &why);
-    jobs_end(&keeper->jobs, result->reason == RESULT_EXITED ? RESULT_INTERRUPTED : result->reason, &why);
+    jobs_end(&keeper->jobs, result->reason == RESULT_EXITED ? RESULT_INTERRUPTED : result->reason,
+             result->limit, &why);
     jobs_free(&keeper->jobs);
     checkpoints_settle(&keeper->checkpoints, !keeper->remove && !keeper->discard);
     if (was_ready)
@@ -463,6 +489,7 @@ static void finish(struct keeper *keeper)
     wait_for_death(keeper->box);
     visitors_release(keeper);
     visitors_dismiss(keeper);
+    own_close(&keeper->lent);
     own_close(&keeper->jobs.nowhere);
     own_close(&keeper->signals.fd);
     loop_free(&keeper->loop);
@@ -478,6 +505,7 @@ int stay_run(const struct stay *stay, struct error *err)
                              .trace = TRACE_NONE,
                              .checkpoints = CHECKPOINTS_NONE,
                              .outlet = OUTLET_NONE,
+                             .lent = -1,
                              .signals.fd = -1,
                              .jobs.nowhere = -1,
                              .verdict = -1 };

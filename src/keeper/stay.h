@@ -13,6 +13,8 @@ struct error;
 struct host;
 struct plan;
 struct record;
+struct reel;
+struct registry_places;
 struct rules;
 struct sandbox_dir;
 struct services;
@@ -24,8 +26,10 @@ struct stay {
     struct box *box;       /* that sets itself up */
     struct record *record; /* which says that it runs */
     const struct rules *rules;
-    uint64_t timeout_ms;             /* the most that one command may have; 0: any time */
-    const struct services *services; /* that are started by themselves; NULL: none */
+    const struct reel *reel;
+    const struct registry_places *registries; /* for what is proposed where it refuses; or NULL */
+    uint64_t timeout_ms;                      /* the most that one command may have; 0: any time */
+    const struct services *services;          /* that are started by themselves; NULL: none */
     struct checkpoint_bounds bounds;
     /* Called once, with `owner`, when commands can be run; may be NULL.  `failed`: it runs, but a service does
      * not; NULL: all do.  False: nobody wants it any more, and it is ended and removed. */

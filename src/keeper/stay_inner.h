@@ -60,6 +60,7 @@ struct keeper {
     uint64_t dead_by; /* in microseconds: PID 1 is killed then; 0: never */
     struct result result;
     uint64_t began, active; /* in microseconds: when it was ready, and when a command was last under way */
+    int lent;               /* the program of PID 1, while we lend it; -1: we do not */
     uint64_t slimmed;       /* in microseconds: when memory was last given back */
     bool pausing, paused, frozen; /* it was asked for; it is; by the kernel */
     bool killed, remove;          /* remove: it goes with its end */

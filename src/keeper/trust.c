@@ -1,110 +1,59 @@
-/* A start must not wait for this: whoever ends a sandbox makes the layer for the next one, and a start only
- * looks whether the host's files are still those that it was made from. */
+/* A start must not wait for this: whoever ends a sandbox makes what the next one needs, or hands it on, and a
+ * start only looks whether the host's files are still those that it was made from. */
 
 #include "keeper/trust.h"
 
 #include "base/array.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/memory.h"
 #include "base/own.h"
 #include "base/text.h"
 #include "box/environment.h"
 #include "box/plan.h"
-#include "net/jks.h"
-#include "net/tls.h"
+#include "gateway/gateway.h"
+#include "keeper/program.h"
+#include "keeper/trust_layer.h"
 #include "store/authorities.h"
 #include "store/store.h"
-#include "sys/sys.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <limits.h>
-#include <linux/openat2.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define LAYER "t" /* as overlay_mount() of box/steps_trees.c looks for it */
-#define STAMP "trusted"
-#define OURS_ALONE "/etc/cove-ca/ca.crt"
-#define EVERYBODY "/etc/cove-ca/bundle.crt"
+#define MINTED "minted" /* below a sandbox's directory, on its way to the stock */
 
-enum { BUNDLE_MAX = 8 << 20, AUTHORITY_MAX = 8192, STAMP_MAX = PATH_MAX };
-
-enum content { BUNDLE, OURS, JAVA, CONTENTS };
-
-/* Where programs look.  Without `always`, only if the image has it. */
-static const struct place_of {
-    const char *path;
-    enum content content;
-    bool always;
-} places[] = {
-    { EVERYBODY, BUNDLE, true },
-    { OURS_ALONE, OURS, true },
-    { "/etc/ssl/certs/ca-certificates.crt", BUNDLE, true },
-    { "/etc/pki/tls/certs/ca-bundle.crt", BUNDLE, false },
-    { "/etc/pki/tls/cert.pem", BUNDLE, false },
-    { "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", BUNDLE, false },
-    { "/etc/ssl/ca-bundle.pem", BUNDLE, false },
-    { "/etc/ssl/cert.pem", BUNDLE, false },
-    { "/etc/ssl/certs/java/cacerts", JAVA, false },
-    { "/etc/pki/ca-trust/extracted/java/cacerts", JAVA, false },
-    { "/etc/pki/java/cacerts", JAVA, false },
-};
+enum { AUTHORITY_MAX = 8192 };
 
 /* For programs that do not look there, or bring roots of their own. */
 static const char *const variables[] = {
-    "SSL_CERT_FILE=" EVERYBODY,
-    "CURL_CA_BUNDLE=" EVERYBODY,
-    "REQUESTS_CA_BUNDLE=" EVERYBODY,
-    "PIP_CERT=" EVERYBODY,
-    "GIT_SSL_CAINFO=" EVERYBODY,
-    "CARGO_HTTP_CAINFO=" EVERYBODY,
-    "NODE_EXTRA_CA_CERTS=" OURS_ALONE, /* in addition to node's own */
-    "npm_config_cafile=" EVERYBODY,
-    "AWS_CA_BUNDLE=" EVERYBODY,
-    "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH=" EVERYBODY,
-    "NIX_SSL_CERT_FILE=" EVERYBODY,
-    "DENO_CERT=" EVERYBODY,
+    "SSL_CERT_FILE=" TRUST_EVERYBODY,
+    "CURL_CA_BUNDLE=" TRUST_EVERYBODY,
+    "REQUESTS_CA_BUNDLE=" TRUST_EVERYBODY,
+    "PIP_CERT=" TRUST_EVERYBODY,
+    "GIT_SSL_CAINFO=" TRUST_EVERYBODY,
+    "CARGO_HTTP_CAINFO=" TRUST_EVERYBODY,
+    "NODE_EXTRA_CA_CERTS=" TRUST_OURS, /* in addition to node's own */
+    "npm_config_cafile=" TRUST_EVERYBODY,
+    "AWS_CA_BUNDLE=" TRUST_EVERYBODY,
+    "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH=" TRUST_EVERYBODY,
+    "NIX_SSL_CERT_FILE=" TRUST_EVERYBODY,
+    "DENO_CERT=" TRUST_EVERYBODY,
 };
 
-char *trust_roots(void)
+int trust_authority(int dir)
 {
-    for (size_t i = 0; i < ARRAY_LEN(places); i++) {
-        bool ours = path_within(places[i].path, "/etc/cove-ca");
-        autofree char *real = ours || places[i].content != BUNDLE ? NULL : realpath(places[i].path, NULL);
-        char *text = real ? file_text(AT_FDCWD, real, BUNDLE_MAX) : NULL;
+    autoclose int used = openat(dir, STORE_TRUST_USED, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 
-        if (text)
-            return text;
-    }
-    return NULL;
+    return used < 0 ? -1 : openat(dir, STORE_AUTHORITY, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 }
 
-char *trust_authority(int dir)
-{
-    return file_text(dir, STORE_AUTHORITY, AUTHORITY_MAX);
-}
-
-/* --- an authority --- */
-
-/* A line with the number that OpenSSL gives it, its key and its certificate; NULL: it cannot be made.  Who has
- * it wipes it. */
-static char *new_authority(struct error *err)
-{
-    struct tls_authority *made = tls_authority_new(err);
-    char *pem = NULL;
-
-    if (made)
-        pem = text_format("# %08" PRIx32 "\n%s%s", tls_authority_hash(made), tls_authority_key(made),
-                          tls_authority_certificate(made));
-
-    tls_authority_free(made);
-    return pem;
-}
+/* --- authorities --- */
 
 static void wipe(char *pem)
 {
@@ -113,232 +62,118 @@ static void wipe(char *pem)
     free(pem);
 }
 
-void trust_stock(int sandboxes)
-{
-    struct error ignored;
-
-    for (size_t wanted = authorities_wanted(sandboxes); wanted > 0; wanted--) {
-        char *pem = new_authority(&ignored);
-
-        if (pem)
-            authorities_add(sandboxes, pem, strlen(pem));
-        wipe(pem);
-    }
-}
-
-/* When the machine stopped it may have been only half on the disk. */
-static bool has_authority(int dir)
-{
-    char *pem = trust_authority(dir);
-    bool whole = pem && text_ends(pem, "-----END CERTIFICATE-----\n");
-
-    wipe(pem);
-    return whole;
-}
-
-static int have_authority(int sandboxes, int dir, struct error *err)
-{
-    if (has_authority(dir))
-        return 0;
-    while (authorities_take(sandboxes, dir))
-        if (has_authority(dir))
-            return 0;
-    char *pem = new_authority(err);
-    int result = pem ? store_write_file(dir, STORE_AUTHORITY, pem, strlen(pem), err) : -1;
-
-    wipe(pem);
-    return result;
-}
-
-/* --- the layer --- */
-
-struct laying {
-    int image, layer;
-    bool host; /* the image is made of the host: its directories are all alike */
-    struct text contents[CONTENTS];
-    const char *laid[CONTENTS]; /* where a content already is: others are links to it */
+/* Those that were made: texts one behind the other, and an empty one. */
+struct minted {
+    char bytes[AUTHORITIES_MAX * AUTHORITY_MAX + 2];
 };
 
-/* Of every place what is there now; and which boot it is, because what was made before the machine stopped may
- * not all be on the disk. */
-static void write_stamp(int image, struct text *out)
+static void minted_free(struct minted **minted)
 {
-    autofree char *boot = file_text(AT_FDCWD, "/proc/sys/kernel/random/boot_id", 64);
-    struct stat found;
-
-    text_addf(out, "1 %s %.36s", COVE_VERSION, boot ? boot : "");
-    for (size_t i = 0; i < ARRAY_LEN(places); i++)
-        if (fstatat(image, places[i].path + 1, &found, 0) == 0)
-            text_addf(out, " %" PRIu64 ":%" PRIi64 ":%" PRIi64 ".%ld", (uint64_t)found.st_ino,
-                      (int64_t)found.st_size, (int64_t)found.st_mtim.tv_sec, found.st_mtim.tv_nsec);
-        else
-            text_add(out, " -");
+    if (*minted)
+        explicit_bzero(*minted, sizeof **minted);
+    free(*minted);
 }
 
-static bool is_current(int dir, const struct text *stamp)
+/* By the gateway's program (gateway/gateway.h); NULL: it could not. */
+static struct minted *mint(size_t count)
 {
-    char held[STAMP_MAX];
-    ssize_t len = readlinkat(dir, STAMP, held, sizeof held);
+    char number[24];
+    const char *const argv[] = { GATEWAY_MINT, number, NULL };
+    struct minted *minted = memory_zero(sizeof *minted);
 
-    return len == (ssize_t)stamp->len && memcmp(held, stamp->data, stamp->len) == 0;
+    snprintf(number, sizeof number, "%zu", count);
+    if (program_ask(argv, -1, minted->bytes, sizeof minted->bytes - 1) == 0)
+        return minted;
+    minted_free(&minted);
+    return NULL;
 }
 
-/* One directory of the layer, like the image's: it lends that one its attributes.  1: there it is none. */
-static int lay_directory(const struct laying *laying, const char *path)
+static int open_trust(int dir, const char *name)
 {
-    autoclose int below = sys_openat2(laying->image, path, O_PATH | O_DIRECTORY,
-                                      RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
-    struct stat status = { .st_mode = 0755, .st_uid = geteuid(), .st_gid = getegid() };
-
-    if (below < 0 && errno != ENOENT)
-        return 1;
-    if (below >= 0 && !laying->host && fstat(below, &status) < 0)
+    if (mkdirat(dir, name, 0700) < 0 && errno != EEXIST)
         return -1;
-    if (mkdirat(laying->layer, path, 0700) < 0)
-        return errno == EEXIST ? 0 : -1;
-    if (geteuid() == 0 && fchownat(laying->layer, path, status.st_uid, status.st_gid, AT_SYMLINK_NOFOLLOW) < 0)
-        return -1;
-    return fchmodat(laying->layer, path, status.st_mode & 07777, 0);
+    return openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-static int lay_directories(const struct laying *laying, const char *path)
+static void stock_all(int dir, const char *at)
 {
-    autofree char *part = text_copy(path);
-    int result = 0;
+    struct error ignored;
 
-    for (char *slash = strchr(part, '/'); slash && result == 0; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        result = lay_directory(laying, part);
-        *slash = '/';
+    for (; *at; at += strlen(at) + 1) {
+        autoclose int trust = open_trust(dir, MINTED);
+
+        if (trust >= 0 && store_write_file(trust, TRUST_KEY, at, strlen(at), &ignored) == 0)
+            authorities_add(dir, MINTED);
     }
-    return result;
 }
 
-/* A link is replaced by what it would lead to. */
-static bool is_wanted(const struct laying *laying, const struct place_of *place)
+void trust_stock(int dir)
 {
-    struct stat found;
+    size_t wanted = authorities_wanted(dir);
+    __attribute__((cleanup(minted_free))) struct minted *minted = wanted ? mint(wanted) : NULL;
 
-    if (fstatat(laying->image, place->path + 1, &found, AT_SYMLINK_NOFOLLOW) < 0)
-        return place->always && errno == ENOENT;
-    return S_ISREG(found.st_mode) || S_ISLNK(found.st_mode);
+    if (minted)
+        stock_all(dir, minted->bytes);
 }
 
-static int write_file(int dir, const char *path, const struct text *content)
+/* The sandbox's own; NULL: it has none, or only a half, as when the machine stopped before all of it was on the
+ * disk. */
+static char *own_authority(int dir)
 {
-    autoclose int fd = openat(dir, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    char *pem = file_text(dir, STORE_AUTHORITY, AUTHORITY_MAX);
 
-    if (fd < 0 || write(fd, content->data, content->len) != (ssize_t)content->len)
-        return -1;
-    return fchmod(fd, 0644);
+    if (pem && text_ends(pem, "-----END CERTIFICATE-----\n"))
+        return pem;
+    wipe(pem);
+    return NULL;
 }
 
-/* Java's takes longest, so it is made only for an image that has one. */
-static const struct text *content_of(struct laying *laying, enum content kind)
+/* One for now, and with it the stock's, as the first costs a process more than all that follow. */
+static char *new_authority(int dir, int trust, struct error *err)
 {
-    const struct text *bundle = &laying->contents[BUNDLE];
-    struct text *content = &laying->contents[kind];
+    __attribute__((cleanup(minted_free))) struct minted *minted = mint(AUTHORITIES_MAX);
+    const char *own = minted ? minted->bytes : "";
 
-    if (kind == JAVA && !content->len && !jks_write(bundle->data, bundle->len, content))
+    if (!*own) {
+        error_set(err, ERROR_SYSTEM, "no certificate authority could be made");
         return NULL;
-    return content;
+    }
+    if (store_write_file(trust, TRUST_KEY, own, strlen(own), err) < 0)
+        return NULL;
+    stock_all(dir, own + strlen(own) + 1);
+    return text_copy(own);
 }
 
-static int lay_place(struct laying *laying, const struct place_of *place, struct error *err)
+/* What a layer is made for. */
+struct base {
+    int image;
+    bool host;
+    struct text stamp;
+};
+
+static int make_all(int dir, const struct base *base, struct error *err)
 {
-    const char *path = place->path + 1, **laid = &laying->laid[place->content];
-    int parents = is_wanted(laying, place) ? lay_directories(laying, path) : 1;
-    const struct text *content = parents == 0 ? content_of(laying, place->content) : NULL;
+    autoclose int trust = open_trust(dir, STORE_TRUST);
+    char *authority = trust < 0 ? NULL : own_authority(dir);
 
-    if (parents > 0 || (parents == 0 && !content))
-        return 0;
-    if (parents < 0 || (*laid ? linkat(laying->layer, *laid, laying->layer, path, 0)
-                              : write_file(laying->layer, path, content)) < 0)
-        return error_sys(err, "write %s", place->path);
-    *laid = path;
-    return 0;
-}
-
-/* For OpenSSL without variables, which looks into a directory. */
-static int lay_by_number(const struct laying *laying, const char *authority, struct error *err)
-{
-    autofree char *name = text_format("etc/ssl/certs/%08lx.0", strtoul(authority + 1, NULL, 16));
-
-    if (*authority != '#' || !laying->laid[OURS] ||
-        faccessat(laying->layer, "etc/ssl/certs", F_OK, AT_SYMLINK_NOFOLLOW) < 0)
-        return 0;
-    return linkat(laying->layer, laying->laid[OURS], laying->layer, name, 0) < 0
-               ? error_sys(err, "write /%s", name)
-               : 0;
-}
-
-static int lay_all(struct laying *laying, const char *authority, struct error *err)
-{
-    const char *certificate = strstr(authority, "-----BEGIN CERTIFICATE-----");
-    autofree char *roots = trust_roots();
-    int result = 0;
-
-    if (!certificate)
-        return error_set(err, ERROR_INVALID, "the sandbox's authority has no certificate");
-    text_add(&laying->contents[OURS], certificate);
-    text_addf(&laying->contents[BUNDLE], "%s%s%s", certificate, roots ? "\n" : "", roots ? roots : "");
-    for (size_t i = 0; i < ARRAY_LEN(places) && result == 0; i++)
-        result = lay_place(laying, &places[i], err);
-    if (result == 0)
-        result = lay_by_number(laying, authority, err);
-    for (size_t i = 0; i < CONTENTS; i++)
-        text_free(&laying->contents[i]);
-    return result;
-}
-
-static int make_layer(int dir, int image, bool host, struct error *err)
-{
-    struct laying laying = { .image = image, .host = host };
-    struct error ignored;
-    char *authority = trust_authority(dir);
-    autoclose int layer = -1;
-    int result = -1;
-
-    (void)unlinkat(dir, STAMP, 0);
-    (void)store_remove_tree(dir, LAYER, &ignored);
-    if (mkdirat(dir, LAYER, 0700) == 0 && fchmodat(dir, LAYER, 0755, 0) == 0)
-        layer = openat(dir, LAYER, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    laying.layer = layer;
-    if (layer < 0)
-        error_sys(err, "make a layer for certificates");
+    if (trust < 0)
+        error_sys(err, "make a directory for certificates");
     else if (!authority)
-        error_set(err, ERROR_INVALID, "the sandbox's authority cannot be read");
-    else
-        result = lay_all(&laying, authority, err);
+        authority = new_authority(dir, trust, err);
+    int result = authority ? trust_lay(trust, base->image, base->host, authority, &base->stamp, err) : -1;
+
     wipe(authority);
-    return result;
+    return result < 0 ? error_while(err, "prepare the certificates inside") : 0;
 }
 
-static int make_all(int sandboxes, int dir, int image, bool host, const struct text *stamp, struct error *err)
+static void await(pid_t child)
 {
-    if (have_authority(sandboxes, dir, err) < 0 || make_layer(dir, image, host, err) < 0)
-        return error_while(err, "prepare the certificates inside");
-    /* Last, and without it the layer is made anew. */
-    if (host)
-        (void)!symlinkat(text_string(stamp), dir, STAMP);
-    return 0;
+    while (child > 0 && waitpid(child, NULL, 0) < 0 && errno == EINTR)
+        continue;
 }
 
-void trust_furnish(int sandboxes, int dir)
-{
-    autoclose int image = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    autotext struct text stamp = TEXT_NONE;
-    struct error ignored;
-
-    if (image < 0)
-        return;
-    write_stamp(image, &stamp);
-    (void)make_all(sandboxes, dir, image, true, &stamp, &ignored);
-}
-
-/* By a child: what OpenSSL and the bundles take of memory goes with it, and a keeper may live for days. */
-static int make_all_apart(int sandboxes, int dir, int image, bool host, const struct text *stamp,
-                          struct error *err)
+/* By a child: what the bundles take of memory goes with it, and a keeper may live for days. */
+static int make_all_apart(int dir, const struct base *base, struct error *err)
 {
     int ends[2];
 
@@ -349,15 +184,14 @@ static int make_all_apart(int sandboxes, int dir, int image, bool host, const st
     if (child == 0) {
         struct error why = { .kind = ERROR_NONE };
 
-        (void)make_all(sandboxes, dir, image, host, stamp, &why);
+        (void)make_all(dir, base, &why);
         _exit(write(ends[1], &why, sizeof why) == (ssize_t)sizeof why ? 0 : 1);
     }
     close(ends[1]);
     ssize_t got = child < 0 ? -1 : read(ends[0], err, sizeof *err);
 
     close(ends[0]);
-    while (child > 0 && waitpid(child, NULL, 0) < 0 && errno == EINTR)
-        continue;
+    await(child);
     if (got != (ssize_t)sizeof *err)
         return error_set(err, ERROR_SYSTEM, "the certificates inside could not be prepared");
     return err->kind == ERROR_NONE ? 0 : -1;
@@ -366,26 +200,74 @@ static int make_all_apart(int sandboxes, int dir, int image, bool host, const st
 static void add_variables(struct plan *plan)
 {
     autostrings struct strings ours = STRINGS_NONE;
-    struct strings both = STRINGS_NONE;
 
     for (size_t i = 0; i < ARRAY_LEN(variables); i++)
         strings_add(&ours, variables[i]);
-    environment_join(&ours, &plan->env, &both);
-    strings_free(&plan->env);
-    plan->env = both;
+    environment_default(&plan->env, &ours);
+}
+
+/* What it has before, or one of the stock. */
+static void take_authority(int dir)
+{
+    if (faccessat(dir, STORE_TRUST, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+        (void)authorities_take(dir);
+}
+
+static _Noreturn void make_ahead(int dir)
+{
+    autoclose int image = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    struct base base = { image, true, TEXT_NONE };
+    struct error ignored;
+
+    take_authority(dir);
+    trust_stamp(image, &base.stamp);
+    if (!trust_is_current(dir, STORE_TRUSTED, &base.stamp))
+        (void)make_all(dir, &base, &ignored);
+    _exit(0);
+}
+
+void trust_ahead(int dir, struct trust_ahead *out)
+{
+    int ends[2];
+
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return;
+    *out = (struct trust_ahead){ fork(), ends[0] };
+    if (out->child == 0)
+        make_ahead(dir);
+    close(ends[1]); /* only the child has it */
+}
+
+void trust_heed(int done)
+{
+    char nothing;
+
+    while (done >= 0 && read(done, &nothing, 1) < 0 && errno == EINTR)
+        continue;
+}
+
+void trust_await(struct trust_ahead *ahead)
+{
+    await(ahead->child);
+    own_close(&ahead->done);
+    *ahead = TRUST_AHEAD_NONE;
 }
 
 int trust_prepare(struct plan *plan, const struct sandbox_dir *dir, struct error *err)
 {
     const char *root = plan->host_image ? "/" : plan->trees.items[0].source;
     autoclose int image = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    autotext struct text stamp = TEXT_NONE;
+    struct base base = { image, plan->host_image, TEXT_NONE };
 
     if (image < 0)
         return error_sys(err, "open %s", root);
-    write_stamp(image, &stamp);
-    if (!(plan->host_image && is_current(dir->fd, &stamp)) &&
-        make_all_apart(dir->parent, dir->fd, image, plan->host_image, &stamp, err) < 0)
+    take_authority(dir->fd);
+    trust_stamp(image, &base.stamp);
+    bool made = (base.host && trust_is_current(dir->fd, STORE_TRUSTED, &base.stamp)) ||
+                make_all_apart(dir->fd, &base, err) == 0;
+
+    text_free(&base.stamp);
+    if (!made)
         return -1;
     plan->trust = true;
     add_variables(plan);

@@ -70,6 +70,31 @@ enum head_read answer_read(const char *bytes, size_t len, bool to_head, struct a
     return len >= ANSWER_MAX ? HEAD_BAD : HEAD_MORE;
 }
 
+ssize_t answer_heads(struct text *heard, const char *bytes, size_t len, bool to_head, answer_taker *take,
+                     void *whose)
+{
+    static struct answer answer; /* large, and used here only */
+    size_t before = heard->len, used = 0;
+    const char *why;
+
+    text_add_bytes(heard, bytes, len);
+    while (used < heard->len) {
+        enum head_read read = answer_read(heard->data + used, heard->len - used, to_head, &answer, &why);
+
+        if (read == HEAD_MORE)
+            break;
+        if (read == HEAD_BAD || !take(whose, &answer))
+            return -1;
+        used += answer.size;
+        if (answer.status >= 200) {
+            text_free(heard);
+            return (ssize_t)(used - before);
+        }
+    }
+    text_drop(heard, used);
+    return (ssize_t)len;
+}
+
 bool answer_in_chunks(const struct answer *answer, bool old)
 {
     return !old && (answer->body == HEAD_CHUNKED || answer->body == HEAD_UNTIL_CLOSE);

@@ -121,7 +121,7 @@ enum dns_read dns_read_question(const unsigned char *bytes, size_t len, struct d
     return class == CLASS_IN && out->type < TYPE_IXFR ? DNS_QUESTION : DNS_ANSWER;
 }
 
-static size_t put(unsigned char *out, size_t at, uint32_t value, size_t size)
+static size_t put(unsigned char *out, size_t at, uint64_t value, size_t size)
 {
     for (size_t i = 0; i < size; i++)
         out[at + i] = (unsigned char)(value >> 8 * (size - 1 - i));

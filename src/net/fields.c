@@ -64,7 +64,15 @@ enum head_read line_read(const char *bytes, size_t len, size_t *at, struct head_
     return memchr(line->at, '\r', line->len) || memchr(line->at, '\0', line->len) ? HEAD_BAD : HEAD_WHOLE;
 }
 
-static bool is_value(struct head_part part)
+bool part_is_visible(struct head_part part)
+{
+    for (size_t i = 0; i < part.len; i++)
+        if (part.at[i] <= ' ' || part.at[i] >= 0x7f)
+            return false;
+    return part.len > 0;
+}
+
+bool part_is_value(struct head_part part)
 {
     for (size_t i = 0; i < part.len; i++)
         if (((unsigned char)part.at[i] < ' ' && part.at[i] != '\t') || part.at[i] == 0x7f)
@@ -163,7 +171,7 @@ const char *field_read(struct head_part line, struct fields *fields)
         return "a field has no colon";
     field.name.len = (size_t)(colon - line.at);
     field.value = trimmed((struct head_part){ colon + 1, line.len - field.name.len - 1 });
-    if (!part_is_token(field.name) || !is_value(field.value))
+    if (!part_is_token(field.name) || !part_is_value(field.value))
         return "a field has a byte that it must not have";
     if (fields->count == HEAD_FIELDS_MAX)
         return "it has too many fields";

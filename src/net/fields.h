@@ -43,6 +43,8 @@ bool part_is(struct head_part part, const char *word); /* in any case */
 bool part_is_exactly(struct head_part part, const char *word);
 bool part_reads_as(struct head_part part, const char *word); /* and for who takes _ for - */
 bool part_is_token(struct head_part part);
+bool part_is_visible(struct head_part part); /* visible ASCII, and some of it */
+bool part_is_value(struct head_part part);   /* has no byte that the value of a field must not have */
 struct head_part part_until(struct head_part *rest, char mark); /* takes it, and the mark, from the rest */
 
 /* The next line, without its CR LF.  HEAD_MORE: it is not whole; HEAD_BAD: it ends otherwise. */

@@ -6,15 +6,6 @@
 #include <string.h>
 #include <strings.h>
 
-/* Visible ASCII. */
-static bool is_visible(struct head_part part)
-{
-    for (size_t i = 0; i < part.len; i++)
-        if (part.at[i] <= ' ' || part.at[i] >= 0x7f)
-            return false;
-    return part.len > 0;
-}
-
 static bool names_a_host(struct head_part host)
 {
     return host.len && !memchr(host.at, '@', host.len) && !memchr(host.at, '?', host.len);
@@ -57,7 +48,7 @@ static const char *read_first_line(struct head_part line, struct head *head)
 {
     head->method = part_until(&line, ' ');
     head->target = part_until(&line, ' ');
-    if (!part_is_token(head->method) || head->method.len >= HEAD_METHOD_MAX || !is_visible(head->target) ||
+    if (!part_is_token(head->method) || head->method.len >= HEAD_METHOD_MAX || !part_is_visible(head->target) ||
         memchr(head->target.at, '#', head->target.len))
         return "its first line is not METHOD TARGET VERSION";
     if (line.len != strlen("HTTP/1.1") ||

@@ -6,6 +6,7 @@
 
 #include "net/jks.h"
 
+#include "base/hash.h"
 #include "base/memory.h"
 #include "base/own.h"
 #include "base/text.h"
@@ -13,10 +14,6 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-
-/* The plain SHA-1 functions, as in base/sha256.c. */
-#define OPENSSL_API_COMPAT 0x10100000L
-#include <openssl/sha.h>
 
 static const char password[] = "changeit";
 
@@ -51,16 +48,16 @@ static void add_certificate(struct text *out, unsigned number, const unsigned ch
 static void add_digest(struct text *out)
 {
     static const char words[] = "Mighty Aphrodite";
-    unsigned char digest[SHA_DIGEST_LENGTH];
-    SHA_CTX context;
+    unsigned char digest[HASH_BYTES_MAX];
+    struct hash hash;
 
-    SHA1_Init(&context);
+    hash_begin(&hash, HASH_SHA1);
     for (size_t i = 0; password[i]; i++)
-        SHA1_Update(&context, (const char[]){ 0, password[i] }, 2);
-    SHA1_Update(&context, words, sizeof words - 1);
-    SHA1_Update(&context, out->data, out->len);
-    SHA1_Final(digest, &context);
-    text_add_bytes(out, digest, sizeof digest);
+        hash_add(&hash, (const char[]){ 0, password[i] }, 2);
+    hash_add(&hash, words, sizeof words - 1);
+    hash_add(&hash, out->data, out->len);
+    hash_end(&hash, digest);
+    text_add_bytes(out, digest, SHA_DIGEST_LENGTH);
 }
 
 /* What a letter of base64 stands for; 64: nothing, as the end of a line; 65: it is none. */

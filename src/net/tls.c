@@ -3,13 +3,16 @@
 
 #include "net/tls_inner.h"
 
+#include "base/clock.h"
 #include "base/hostname.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <openssl/err.h>
 #include <openssl/rand.h>
+#include <openssl/sha.h>
 #include <openssl/x509v3.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,13 +27,24 @@ struct tls {
     unsigned char *early;
     size_t early_at, early_len;
     uint32_t wants;
+    bool more;   /* is to be written at once behind this record */
     bool ended;  /* the socket said that nothing more comes */
     bool dry;    /* the last read had to wait */
     bool failed; /* nothing may be done with it any more */
+    bool keeps;  /* sessions that its server offers, as `id` */
+    unsigned char id[TLS_ID];
+    char *asked;       /* of a client: who it believes, and as whom */
+    uint64_t verified; /* when its server's certificate was; 0: not yet */
     char why[TLS_WHY];
 };
 
-static const unsigned char http1[] = "\x08http/1.1";
+enum {
+    READ_AHEAD = 4 * (TLS_RECORD_MAX + 256), /* held only while there is something in it */
+    TICKETS_LIVE = 3600,
+};
+
+/* What is spoken behind TLS, each with its length before it; the best first. */
+static const unsigned char http1[] = "\x08http/1.1", http2[] = "\x02h2";
 
 static struct {
     BIO_METHOD *socket;
@@ -84,7 +98,7 @@ static int socket_write(BIO *bio, const char *bytes, int len)
 
     BIO_clear_retry_flags(bio);
     do {
-        sent = send(tls->fd, bytes, (size_t)len, MSG_DONTWAIT | MSG_NOSIGNAL);
+        sent = send(tls->fd, bytes, (size_t)len, MSG_DONTWAIT | MSG_NOSIGNAL | (tls->more ? MSG_MORE : 0));
     } while (sent < 0 && errno == EINTR);
     if (sent < 0 && errno == EAGAIN)
         BIO_set_retry_write(bio);
@@ -113,19 +127,40 @@ static BIO_METHOD *socket_method(void)
     return NULL;
 }
 
-/* Of what a client offers we know one.  Without a choice it could go on with what it likes best. */
+/* Where `protocol` stands in a list; NULL: it does not. */
+static const unsigned char *find_protocol(const unsigned char *list, unsigned len,
+                                          const unsigned char *protocol)
+{
+    for (unsigned at = 0; at < len && list[at] < len - at; at += 1U + list[at])
+        if (list[at] == protocol[0] && memcmp(list + at + 1, protocol + 1, protocol[0]) == 0)
+            return list + at;
+    return NULL;
+}
+
+/* Without a choice of ours a client could go on with what it likes best. */
 static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *out_len,
                            const unsigned char *offered, unsigned len, void *nothing)
 {
+    const unsigned char *found = find_protocol(offered, len, http2);
+
     (void)ssl;
     (void)nothing;
-    for (unsigned at = 0; at < len && offered[at] < len - at; at += 1U + offered[at])
-        if (offered[at] == http1[0] && memcmp(offered + at + 1, http1 + 1, http1[0]) == 0) {
-            *out = offered + at + 1;
-            *out_len = http1[0];
-            return SSL_TLSEXT_ERR_OK;
-        }
-    return SSL_TLSEXT_ERR_ALERT_FATAL;
+    if (!found)
+        found = find_protocol(offered, len, http1);
+    if (!found)
+        return SSL_TLSEXT_ERR_ALERT_FATAL;
+    *out = found + 1;
+    *out_len = found[0];
+    return SSL_TLSEXT_ERR_OK;
+}
+
+/* The fastest first, which are as safe as the longer ones (browsers do the same). */
+static bool prefer_fast(SSL_CTX *context)
+{
+    SSL_CTX_set_options(context, SSL_OP_CIPHER_SERVER_PREFERENCE);
+    return SSL_CTX_set_ciphersuites(
+               context, "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256") == 1 &&
+           SSL_CTX_set_cipher_list(context, "ECDHE+AESGCM+AES128:ALL:!COMPLEMENTOFDEFAULT:!eNULL") == 1;
 }
 
 static SSL_CTX *context_new(const SSL_METHOD *method)
@@ -134,13 +169,16 @@ static SSL_CTX *context_new(const SSL_METHOD *method)
 
     if (!context)
         return NULL;
-    SSL_CTX_set_options(context, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
+    SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
     SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
                                   SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_security_level(context, 2);
-    SSL_CTX_set_read_ahead(context, 1); /* one call for each record, not two */
-    if (SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) && SSL_CTX_set_num_tickets(context, 0))
+
+    SSL_CTX_set_default_read_buffer_len(context, READ_AHEAD);
+    SSL_CTX_set_read_ahead(context, 1); /* one call for several records, not two for each */
+    if (SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) && SSL_CTX_set_num_tickets(context, 1) &&
+        prefer_fast(context))
         return context;
     SSL_CTX_free(context);
     return NULL;
@@ -150,9 +188,23 @@ static SSL_CTX *server_new(void)
 {
     SSL_CTX *context = context_new(TLS_server_method());
 
-    if (context)
-        SSL_CTX_set_alpn_select_cb(context, choose_protocol, NULL);
+    if (!context)
+        return NULL;
+    SSL_CTX_set_alpn_select_cb(context, choose_protocol, NULL);
+    SSL_CTX_set_timeout(context, TICKETS_LIVE); /* their key is of this process */
     return context;
+}
+
+/* Only of a server that was believed. */
+static int session_came(SSL *ssl, SSL_SESSION *session)
+{
+    struct tls *tls = SSL_get_app_data(ssl);
+
+    if (!tls->keeps || tls->failed || SSL_get_verify_result(ssl) != X509_V_OK)
+        return 0;
+    if (!tls->verified)
+        tls->verified = clock_us();
+    return tls_sessions_keep(tls->id, session, tls->verified);
 }
 
 static SSL_CTX *client_new(void)
@@ -162,6 +214,8 @@ static SSL_CTX *client_new(void)
     if (!context)
         return NULL;
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
+    SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
+    SSL_CTX_sess_set_new_cb(context, session_came);
     /* Whoever stands in a bundle is trusted, also if others have signed them. */
     X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(context), X509_V_FLAG_PARTIAL_CHAIN);
     if (SSL_CTX_set_alpn_protos(context, http1, sizeof http1 - 1) == 0)
@@ -208,6 +262,7 @@ static bool attach(struct tls *tls, SSL_CTX *context)
     BIO_set_data(bio, tls);
     BIO_set_init(bio, 1);
     SSL_set_bio(ssl, bio, bio);
+    SSL_set_app_data(ssl, tls);
     tls->ssl = ssl;
     return true;
 }
@@ -231,6 +286,15 @@ static struct tls *stillborn(struct tls *tls, const char *why)
     return tls;
 }
 
+/* A session is for whoever was shown this certificate, and nobody else's. */
+static bool stands_for(SSL *ssl, const X509 *leaf)
+{
+    const ASN1_INTEGER *serial = X509_get0_serialNumber(leaf);
+
+    return SSL_set_session_id_context(ssl, ASN1_STRING_get0_data(serial),
+                                      (unsigned)ASN1_STRING_length(serial)) == 1;
+}
+
 struct tls *tls_accept(struct tls_authority *authority, const char *name, int fd, const void *early,
                        size_t early_len)
 {
@@ -240,7 +304,8 @@ struct tls *tls_accept(struct tls_authority *authority, const char *name, int fd
         return stillborn(tls, "TLS cannot be had");
     X509 *leaf = tls_authority_mint(authority, name);
 
-    if (!leaf || SSL_use_certificate(tls->ssl, leaf) != 1 || SSL_use_PrivateKey(tls->ssl, shared.leaf_key) != 1)
+    if (!leaf || SSL_use_certificate(tls->ssl, leaf) != 1 ||
+        SSL_use_PrivateKey(tls->ssl, shared.leaf_key) != 1 || !stands_for(tls->ssl, leaf))
         return stillborn(tls, "there can be no certificate for this name");
     if (early_len) {
         tls->early = memory_resize(NULL, early_len);
@@ -276,14 +341,40 @@ struct tls *tls_connect(struct tls_trust *trust, const char *name, int fd)
     if (!expect(tls->ssl, name))
         return stillborn(tls, "nobody can have this name");
     SSL_set_connect_state(tls->ssl);
+    tls->asked = text_format("%llu %s", (unsigned long long)tls_trust_number(trust), name);
     return tls;
+}
+
+/* What does not come to it begins as if there were no session. */
+void tls_resume(struct tls *tls, const char *place)
+{
+    autotext struct text all = TEXT_NONE;
+    SSL_SESSION *session;
+
+    if (tls->failed)
+        return;
+    text_addf(&all, "%s %s", tls->asked, place);
+    tls->keeps = SHA256((const unsigned char *)text_string(&all), all.len, tls->id) &&
+                 SSL_set_session_id_context(tls->ssl, tls->id, sizeof tls->id) == 1;
+    session = tls->keeps ? tls_sessions_find(tls->id, &tls->verified) : NULL;
+    if (session)
+        (void)SSL_set_session(tls->ssl, session);
+}
+
+bool tls_resumed(const struct tls *tls)
+{
+    return tls->ssl && SSL_session_reused(tls->ssl);
 }
 
 void tls_free(struct tls *tls)
 {
     if (!tls)
         return;
+    /* Or OpenSSL would not have its session resumed. */
+    if (tls->ssl && !tls->failed && SSL_is_init_finished(tls->ssl))
+        SSL_set_shutdown(tls->ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
     SSL_free(tls->ssl);
+    free(tls->asked);
     free(tls->early);
     free(tls);
 }
@@ -325,15 +416,29 @@ enum tls_step tls_handshake(struct tls *tls)
     errno = 0;
     int result = SSL_do_handshake(tls->ssl);
 
-    if (judge(tls, result, errno) > 0)
+    if (judge(tls, result, errno) > 0) {
+        if (!SSL_session_reused(tls->ssl))
+            tls->verified = clock_us();
         return TLS_DONE;
+    }
     if (!tls->failed && errno == EAGAIN)
         return tls->wants == EPOLLIN ? TLS_WANT_READ : TLS_WANT_WRITE;
     if (!tls->failed)
         snprintf(tls->why, sizeof tls->why, "it ended without a word");
     tls->failed = true;
+    if (tls->keeps)
+        tls_sessions_forget(tls->id);
     ERR_clear_error();
     return TLS_FAILED;
+}
+
+bool tls_speaks_h2(const struct tls *tls)
+{
+    const unsigned char *chosen = NULL;
+    unsigned len = 0;
+
+    SSL_get0_alpn_selected(tls->ssl, &chosen, &len);
+    return len == http2[0] && memcmp(chosen, http2 + 1, len) == 0;
 }
 
 const char *tls_why(const struct tls *tls)
@@ -347,10 +452,18 @@ static bool may_go_on(const struct tls *tls)
     return !tls->failed && SSL_is_init_finished(tls->ssl);
 }
 
-ssize_t tls_read(struct tls *tls, void *out, size_t size)
+size_t tls_pending(const struct tls *tls)
 {
-    if (!may_go_on(tls))
-        return -1;
+    if (tls->failed || tls->dry)
+        return 0;
+    int ready = SSL_pending(tls->ssl);
+
+    return ready > 0 ? (size_t)ready : SSL_has_pending(tls->ssl) == 1;
+}
+
+/* As read(), of one record. */
+static ssize_t read_record(struct tls *tls, void *out, size_t size)
+{
     ERR_clear_error();
     errno = 0;
     int got = SSL_read(tls->ssl, out, size > INT_MAX ? INT_MAX : (int)size);
@@ -358,6 +471,20 @@ ssize_t tls_read(struct tls *tls, void *out, size_t size)
 
     tls->dry = verdict < 0 && !tls->failed;
     return verdict > 0 ? got : verdict;
+}
+
+/* All records that have come.  Their end, or what is wrong with them, is told next time. */
+ssize_t tls_read(struct tls *tls, void *out, size_t size)
+{
+    ssize_t got, total = 0;
+
+    if (!may_go_on(tls))
+        return -1;
+    do {
+        got = read_record(tls, (char *)out + total, size - (size_t)total);
+        total += got > 0 ? got : 0;
+    } while (got > 0 && (size_t)total < size && tls_pending(tls));
+    return total ? total : got;
 }
 
 ssize_t tls_write(struct tls *tls, const void *bytes, size_t len)
@@ -368,9 +495,11 @@ ssize_t tls_write(struct tls *tls, const void *bytes, size_t len)
         return 0;
     ERR_clear_error();
     errno = 0;
+    tls->more = len > TLS_RECORD_MAX;
     int sent = SSL_write(tls->ssl, bytes, len > INT_MAX ? INT_MAX : (int)len);
     int verdict = judge(tls, sent, errno);
 
+    tls->more = false;
     if (verdict == 0)
         errno = ECONNRESET;
     return verdict > 0 ? sent : -1;
@@ -379,15 +508,6 @@ ssize_t tls_write(struct tls *tls, const void *bytes, size_t len)
 uint32_t tls_wants(const struct tls *tls)
 {
     return tls->wants;
-}
-
-size_t tls_pending(const struct tls *tls)
-{
-    if (tls->failed || tls->dry)
-        return 0;
-    int ready = SSL_pending(tls->ssl);
-
-    return ready > 0 ? (size_t)ready : SSL_has_pending(tls->ssl) == 1;
 }
 
 void tls_end(struct tls *tls)

@@ -6,6 +6,7 @@
  * from, and use no more memory than a record each way.  No file is read, no configuration, no variable of the
  * environment. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -15,7 +16,7 @@ struct tls;
 struct tls_authority;
 struct tls_trust;
 
-enum { TLS_LEAVES_MAX = 256, TLS_WHY = 128 };
+enum { TLS_LEAVES_MAX = 256, TLS_WHY = 128, TLS_RECORD_MAX = 16384 };
 
 /* Does what OpenSSL would do at its first use.  After it, nothing here needs a file or a call but those on
  * sockets and memory, getrandom and getpid.  Called by all others; by itself, before rights are given up.  -1:
@@ -48,18 +49,28 @@ size_t tls_trust_count(const struct tls_trust *trust);
 
 /* Never NULL: what cannot even begin fails at its handshake.
  *   tls_accept   is the server `name` for whoever is at the other end of `fd`.  The `early` bytes were read
- * from it before, and are copied.  Of protocols behind TLS, http/1.1 is chosen; whoever offers only others is
- * refused. tls_connect  is a client of the server `name`, and believes it only with a certificate that `trust`
+ * from it before, and are copied.  Of protocols behind TLS, h2 is chosen, or else http/1.1; whoever offers
+ * only others is refused.  It may come again with what we give it, to the same name and certificate, as long as
+ * this process lives.
+ *   tls_connect  is a client of the server `name`, and believes it only with a certificate that `trust`
  * vouches for and that has this name.  TLS 1.2 at least; http/1.1. */
 struct tls *tls_accept(struct tls_authority *authority, const char *name, int fd, const void *early,
                        size_t early_len);
 struct tls *tls_connect(struct tls_trust *trust, const char *name, int fd);
+
+/* Before the first message of a client: it goes on from a session of the same `trust`, name and `place`, if the
+ * server has offered that and its certificate was verified in the last ten minutes; and what it offers now is
+ * kept for the next one. */
+void tls_resume(struct tls *tls, const char *place);
 void tls_free(struct tls *tls); /* or NULL; the socket stays open */
 
 enum tls_step { TLS_DONE, TLS_WANT_READ, TLS_WANT_WRITE, TLS_FAILED };
 
 /* As far as it goes without waiting.  After a failure the other side has been told, if it listens. */
 enum tls_step tls_handshake(struct tls *tls);
+
+/* Whether the client has chosen HTTP/2, after the handshake. */
+bool tls_speaks_h2(const struct tls *tls);
 
 /* One inert line about what has failed: "its certificate is not for this name".  "" if nothing has. */
 const char *tls_why(const struct tls *tls);

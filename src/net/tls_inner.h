@@ -35,6 +35,22 @@ X509 *tls_authority_mint(struct tls_authority *authority, const char *name);
 
 X509_STORE *tls_trust_store(struct tls_trust *trust);
 
+/* Which one it is: no other has, or had, that number. */
+uint64_t tls_trust_number(const struct tls_trust *trust);
+
+/* tls_sessions.c: at most TLS_SESSIONS_MAX, of which the oldest is forgotten first.  An id says all that the
+ * verification of a certificate depends on, and where it was shown; `verified` is when, by clock_us(). */
+enum { TLS_SESSIONS_MAX = 64, TLS_ID = 32 };
+
+SSL_SESSION *tls_sessions_find(const unsigned char id[TLS_ID], uint64_t *verified); /* borrowed, or NULL */
+bool tls_sessions_keep(const unsigned char id[TLS_ID], SSL_SESSION *session,
+                       uint64_t verified); /* true: taken */
+void tls_sessions_forget(const unsigned char id[TLS_ID]);
+size_t tls_sessions_count(void);
+
+/* Whether the handshake went on from a session of before. */
+bool tls_resumed(const struct tls *tls);
+
 /* Why the last call on `ssl` failed, from OpenSSL's queue of errors and the verdict on the certificate. */
 void tls_explain(const SSL *ssl, char out[TLS_WHY]);
 

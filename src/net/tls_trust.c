@@ -24,6 +24,7 @@ struct root {
 };
 
 struct tls_trust {
+    uint64_t number;
     X509_STORE *store;
     struct root *roots;
     size_t len, cap;
@@ -171,7 +172,10 @@ struct tls_trust *tls_trust_new(const void *bundle, size_t len, struct error *er
         error_set(err, ERROR_UNSUPPORTED, "certificates cannot be read");
         return NULL;
     }
+    static uint64_t numbers;
     struct tls_trust *trust = memory_zero(sizeof *trust);
+
+    trust->number = ++numbers;
     BIO *in = BIO_new_mem_buf(bundle, (int)len);
     bool good = in && open_store(trust) && add_all(trust, in);
 
@@ -202,6 +206,11 @@ void tls_trust_free(struct tls_trust *trust)
 size_t tls_trust_count(const struct tls_trust *trust)
 {
     return trust->len;
+}
+
+uint64_t tls_trust_number(const struct tls_trust *trust)
+{
+    return trust->number;
 }
 
 X509_STORE *tls_trust_store(struct tls_trust *trust)

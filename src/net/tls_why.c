@@ -41,7 +41,7 @@ static const struct reason reasons[] = {
     { SSL_R_TLSV1_UNRECOGNIZED_NAME, "the other side knows no such name" },
     { SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED, "the other side asks for a certificate of the client" },
     { SSL_R_TLSV1_ALERT_PROTOCOL_VERSION, "the other side wants another version of TLS" },
-    { SSL_R_NO_APPLICATION_PROTOCOL, "it does not offer http/1.1" },
+    { SSL_R_NO_APPLICATION_PROTOCOL, "it offers neither h2 nor http/1.1" },
     { SSL_R_TLSV1_ALERT_NO_APPLICATION_PROTOCOL, "the other side does not have http/1.1" },
     { SSL_R_NO_SHARED_CIPHER, "the other side and we have no cipher in common" },
     { SSL_R_UNSUPPORTED_PROTOCOL, "it wants TLS older than 1.2" },

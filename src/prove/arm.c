@@ -29,6 +29,14 @@ struct pipes {
     int in[2], out[2], news[2];
 };
 
+/* If it died before this was said, nobody tells us. */
+static void die_with(pid_t parent)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(0);
+}
+
 /* --- in a sandbox: a child of ours keeps it --------------------------------------------------- */
 
 static int tell_started(void *owner, const struct box *box, struct error *err)
@@ -41,7 +49,7 @@ static int tell_started(void *owner, const struct box *box, struct error *err)
     return write(*fd, &news, sizeof news) < 0 ? error_sys(err, "tell that the prober runs") : 0;
 }
 
-static _Noreturn void keep(const struct arm *arm, const struct host *host, struct plan *plan,
+static _Noreturn void keep(const struct arm *arm, pid_t parent, const struct host *host, struct plan *plan,
                            struct pipes *pipes)
 {
     struct room room = { .in = pipes->in[0],
@@ -53,7 +61,7 @@ static _Noreturn void keep(const struct arm *arm, const struct host *host, struc
     struct news news = { 0 };
     struct result result;
 
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    die_with(parent);
     close(pipes->in[1]);
     canaries_take_along(&arm->canaries);
     if (room_run(host, plan, &room, &result, &news.error) == 0)
@@ -65,12 +73,12 @@ static _Noreturn void keep(const struct arm *arm, const struct host *host, struc
 
 /* --- on the host ------------------------------------------------------------------------------ */
 
-static _Noreturn void be_prober(const struct arm *arm, int prober, const struct strings *words,
+static _Noreturn void be_prober(const struct arm *arm, pid_t parent, int prober, const struct strings *words,
                                 const struct pipes *pipes)
 {
     sigset_t none;
 
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    die_with(parent);
     canaries_take_along(&arm->canaries);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
@@ -167,12 +175,13 @@ static int hear(struct arm *arm, struct error *err)
 int arm_inside(struct arm *arm, const struct host *host, struct plan *plan, struct error *err)
 {
     struct pipes pipes;
+    pid_t self = getpid();
 
     if (make_pipes(&pipes, err) < 0)
         return -1;
     arm->process = fork();
     if (arm->process == 0)
-        keep(arm, host, plan, &pipes);
+        keep(arm, self, host, plan, &pipes);
     take_ends(arm, &pipes);
     if (arm->process < 0)
         return error_sys(err, "fork for a sandbox");
@@ -190,12 +199,13 @@ static void await_exec(const struct arm *arm)
 int arm_outside(struct arm *arm, int prober, const struct strings *words, struct error *err)
 {
     struct pipes pipes;
+    pid_t self = getpid();
 
     if (make_pipes(&pipes, err) < 0)
         return -1;
     arm->process = fork();
     if (arm->process == 0)
-        be_prober(arm, prober, words, &pipes);
+        be_prober(arm, self, prober, words, &pipes);
     take_ends(arm, &pipes);
     if (arm->process < 0)
         return error_sys(err, "fork for the prober");

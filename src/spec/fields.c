@@ -20,6 +20,12 @@
     .least = 1, .most = (to), .places = OWNERS, .combine = COMBINE_OWNER, .help = (key_help),                  \
     .flags = { { .name = (flag), .argument = (takes), .help = (flag_help) } }
 
+/* A bound on what the network is used for, from the start of a sandbox to its end. */
+#define BUDGET(member, kind, takes, to, key_help, flag_help)                                                   \
+    .key = "network.budget." #member, SPEC_AT(budget.member), .type = (kind), .initial = "none", .least = 1,   \
+    .most = (to), .places = ALL_LAYERS | PLACE_FLAG, .combine = COMBINE_SMALLER, .help = (key_help),           \
+    .flags = { { .name = "network-" #member, .argument = (takes), .help = (flag_help) } }
+
 #define PETABYTE (1ULL << 50)
 #define STRING(number) STRING_(number)
 #define STRING_(number) #number
@@ -209,20 +215,34 @@ const struct field fields[FIELD_COUNT] = {
     },
     [FIELD_NETWORK] = {
         .key = "network.mode", SPEC_AT(network), .type = TYPE_CHOICE, .initial = "rules",
-        .choices = { [NETWORK_NONE] = "none", [NETWORK_RULES] = "rules", [NETWORK_OPEN] = "open" },
+        .choices = { [NETWORK_NONE] = "none", [NETWORK_RULES] = "rules", [NETWORK_AUDIT] = "audit",
+                     [NETWORK_OPEN] = "open" },
         .places = ALL_LAYERS | PLACE_FLAG, .combine = COMBINE_NETWORK,
-        .help = "what can be reached: none, what rules allow, or open: every public address that no rule denies",
+        .help = "what can be reached: none, what rules allow, open: every public address that no rule denies, or audit: as "
+                "open, and what no rule would have allowed is told",
         .flags = { { .name = "network", .argument = "MODE",
-                     .help = "Reach nothing (none), what rules allow (rules), or every public address (open)" } },
+                     .help = "Reach nothing (none), what rules allow (rules), or every public address (open, audit)" },
+                   { .name = "audit", .fixed = "audit",
+                     .help = "Reach every public address, and tell what no rule would have allowed: --network audit" } },
     },
     [FIELD_RULES] = {
         .key = "network.rules", SPEC_AT(rules), .type = TYPE_RULES,
         .places = ALL_LAYERS | PLACE_FLAG, .combine = COMBINE_NETWORK,
-        .help = "hosts that can be reached, each HOST[:PORT] or { host, port, action, address }: host is a name, "
-                "*.NAME for all names below it, or an address; without port it is 80 and 443; action is allow or "
-                "deny, which wins; address is the only one that is used for the name, and may be private",
+        .help = "hosts that can be reached, each HOST[:PORT] or { host, port, action, address, methods, paths, ca, "
+                "mock, rate, bytes }: host is a name, *.NAME for all names below it, or an address; without port it is 80 and "
+                "443; action is allow, mock, which answers by itself, or deny, which wins; address is the only one "
+                "that is used for the name, and may be private; methods and paths are those of requests, rate (10/s, 600/min) and bytes bound "
+                "them; ca is a "
+                "file with the certificates by which its server is believed",
         .flags = { { .name = "allow", .argument = "HOST[:PORT]",
                      .help = "Let HOST be reached, at PORT or else at 80 and 443; *.NAME is all names below NAME" } },
+    },
+    [FIELD_HOST_SERVICES] = {
+        .key = "network.host-services", SPEC_AT(host_services), .type = TYPE_STRINGS, .form = form_service_port,
+        .places = ALL_LAYERS | PLACE_FLAG, .combine = COMBINE_NETWORK,
+        .help = "ports at which services of this machine's own loopback are reached inside, at 127.0.0.1 and ::1",
+        .flags = { { .name = "host-service", .argument = "PORT",
+                     .help = "Have the service at PORT of this machine's loopback at PORT of the loopback inside" } },
     },
     [FIELD_REGISTRIES] = {
         .key = "network.registries", SPEC_AT(registries), .type = TYPE_STRINGS, .form = form_registry,
@@ -239,6 +259,65 @@ const struct field fields[FIELD_COUNT] = {
         .help = "whose configuration says which hosts registries are: the user's and the system's, or only the "
                 "system's",
     },
+    [FIELD_RECORD] = {
+        .key = "network.record", SPEC_AT(record), .type = TYPE_STRING, .form = form_path,
+        .places = PLACE_SPEC | PLACE_FLAG, .combine = COMBINE_OWNER,
+        .help = "a new file to which every exchange of HTTP is written, a line of JSON each; TLS to allowed hosts "
+                "is looked into for that",
+        .flags = { { .name = "record", .argument = "FILE",
+                     .help = "Write every exchange of HTTP to the new file FILE; TLS to allowed hosts is looked "
+                             "into for that" } },
+    },
+    [FIELD_RECORD_SECRETS] = {
+        .key = "network.record-secrets", SPEC_AT(record_secrets), .type = TYPE_BOOL, .initial = "false",
+        .places = PLACE_SPEC | PLACE_FLAG, .combine = COMBINE_OWNER,
+        .help = "whether a record has logins, cookies and keys as they are, and not as hashes",
+        .flags = { { .name = "record-secrets", .fixed = "true",
+                     .help = "With --record, write logins, cookies and keys as they are, not as hashes" } },
+    },
+    [FIELD_REPLAY] = {
+        .key = "network.replay", SPEC_AT(replay), .type = TYPE_STRING, .form = form_path,
+        .places = PLACE_SPEC | PLACE_FLAG, .combine = COMBINE_OWNER,
+        .help = "a file of --record that stands for the network: what is in it is answered from it, everything else "
+                "is refused, and nothing leaves",
+        .flags = { { .name = "replay", .argument = "FILE",
+                     .help = "Answer requests from FILE, a record of --record, refuse all others, and let nothing "
+                             "leave" } },
+    },
+    [FIELD_UPSTREAM_PROXY] = {
+        .key = "network.upstream-proxy", SPEC_AT(upstream_proxy), .type = TYPE_STRING, .form = form_proxy, .initial = "none",
+        .places = PLACE_ADMIN | PLACE_OWNER | PLACE_SPEC | PLACE_FLAG, .combine = COMBINE_NETWORK,
+        .help = "the proxy by which this machine reaches the world: none, environment (HTTPS_PROXY, HTTP_PROXY and NO_PROXY "
+                "of who starts the sandbox) or http://[USER:PASSWORD@]HOST:PORT; names are then resolved there",
+        .flags = { { .name = "upstream-proxy", .argument = "URL|environment",
+                     .help = "Reach allowed hosts by the proxy at URL, or by the one that HTTPS_PROXY names here" } },
+    },
+    [FIELD_PACKAGES] = {
+        .key = "network.package-cache", SPEC_AT(packages), .type = TYPE_BOOL, .initial = "true",
+        .places = ALL_LAYERS | PLACE_FLAG, .combine = COMBINE_AND,
+        .help = "whether package files of the registries npm, pip and cargo are kept by their hash and shared by your "
+                "sandboxes; TLS to these hosts is looked into for that",
+        .flags = { { .name = "no-package-cache", .fixed = "false",
+                     .help = "Do not keep package files for other sandboxes, nor use those that are kept" } },
+    },
+    [FIELD_PACKAGES_SIZE] = {
+        .key = "network.package-cache-size", SPEC_AT(packages_size), .type = TYPE_BYTES, .initial = "2G",
+        .least = 1 << 20, .most = PETABYTE,
+        .places = OWNERS, .combine = COMBINE_OWNER,
+        .help = "how much the package files that are kept may take on disk, or none: any amount; those that were not "
+                "used the longest go",
+        .flags = { { .name = "package-cache-size", .argument = "SIZE",
+                     .help = "Let the package files that are kept take SIZE on disk" } },
+    },
+    [FIELD_BUDGET_BYTES] = { BUDGET(bytes, TYPE_BYTES, "SIZE", PETABYTE,
+        "how much may pass in all between the sandbox and servers, both ways",
+        "Let SIZE pass in all between the sandbox and servers, and then nothing") },
+    [FIELD_BUDGET_REQUESTS] = { BUDGET(requests, TYPE_NUMBER, "NUMBER", 1ULL << 50,
+        "how many requests may be made in all; a connection that passes unread is one",
+        "Let NUMBER requests be made in all, and then none") },
+    [FIELD_BUDGET_CONNECTIONS] = { BUDGET(connections, TYPE_NUMBER, "NUMBER", 1ULL << 50,
+        "how many connections may be made to servers in all",
+        "Let NUMBER connections be made to servers in all, and then none") },
     [FIELD_TOOLS] = {
         .key = "tools", SPEC_AT(tools), .type = TYPE_BOOL, .initial = "true",
         .places = ALL_LAYERS | PLACE_FLAG, .combine = COMBINE_AND,

@@ -1,6 +1,7 @@
 #include "spec/file.h"
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/own.h"
 #include "base/text.h"
 #include "spec/node.h"
@@ -18,19 +19,11 @@ static int open_at(int directory, const char *name, int flags)
 /* Reads to the end; more than the bound is an error of its own. */
 static int read_whole(int fd, const char *shown, struct text *out, struct error *err)
 {
-    char buffer[16384];
-    ssize_t got;
+    int more = file_add_rest(fd, NODE_BYTES_MAX, out);
 
-    while ((got = read(fd, buffer, sizeof buffer)) != 0) {
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return error_sys(err, "%s: read it", shown);
-        text_add_bytes(out, buffer, (size_t)got);
-        if (out->len > NODE_BYTES_MAX)
-            return error_set(err, ERROR_INVALID, "%s: is larger than 1 MB", shown);
-    }
-    return 0;
+    if (more < 0)
+        return error_sys(err, "%s: read it", shown);
+    return more ? error_set(err, ERROR_INVALID, "%s: is larger than 1 MB", shown) : 0;
 }
 
 /* Opens without following a link and without waiting for the other end of a pipe. */

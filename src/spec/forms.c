@@ -427,3 +427,35 @@ bool form_registry(const struct form_context *context, const char *in, char **ou
     text_add(why, "must be one of apt, cargo, go, npm, pip");
     return false;
 }
+
+/* Where the gateway itself is asked (net/places.h). */
+enum { SERVICE_PORT_NAMES = 53, SERVICE_PORT_GATEWAY = 1019 };
+
+bool form_service_port(const struct form_context *context, const char *in, char **out, struct text *why)
+{
+    size_t digits = strspn(in, "0123456789");
+    unsigned long port = digits && digits <= 5 ? strtoul(in, NULL, 10) : 0;
+
+    (void)context;
+    if (in[digits] || in[0] == '0' || port == 0 || port > UINT16_MAX)
+        return refuse(why, "must be a port from 1 to 65535");
+    if (port == SERVICE_PORT_NAMES || port == SERVICE_PORT_GATEWAY)
+        return refuse(why, "is the gateway's own port inside (53 and 1019 are)");
+    *out = text_copy(in);
+    return true;
+}
+
+bool form_proxy(const struct form_context *context, const char *in, char **out, struct text *why)
+{
+    static const char scheme[] = "http://";
+    size_t len = strlen(in);
+
+    if (strcmp(in, "none") == 0 || strcmp(in, "environment") == 0)
+        return form_any(context, in, out, why);
+    for (size_t i = 0; i < len; i++)
+        if (!is_plain(in[i]))
+            return refuse(why, "must not have spaces or letters of other scripts");
+    if (!text_starts(in, scheme) || !in[sizeof scheme - 1])
+        return refuse(why, "must be none, environment, or a proxy as http://HOST:PORT");
+    return form_any(context, in, out, why);
+}

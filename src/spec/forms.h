@@ -23,7 +23,9 @@ field_form form_user;      /* "root", NUMBER or NUMBER:NUMBER */
 field_form form_hostname;
 field_form form_pattern; /* of file names to hide */
 field_form form_registry;
-field_form form_env; /* KEY=VALUE or KEY; *out is NULL if the host has no such variable */
+field_form form_service_port;
+field_form form_proxy; /* "none", "environment" or a URL */
+field_form form_env;   /* KEY=VALUE or KEY; *out is NULL if the host has no such variable */
 
 /* 30m, 1h30m, 7d, 500ms, plain seconds, none. */
 bool form_duration(const char *in, uint64_t *out, struct text *why);

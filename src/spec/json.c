@@ -161,11 +161,17 @@ static void set_lines(struct walk *walk, struct node *node)
 
 int node_read_json(const char *bytes, size_t len, const char *shown, struct node *out, struct error *err)
 {
+    return node_read_long_json(bytes, len, NODE_BYTES_MAX, shown, out, err);
+}
+
+int node_read_long_json(const char *bytes, size_t len, size_t most, const char *shown, struct node *out,
+                        struct error *err)
+{
     json_error_t problem;
 
     *out = NODE_NONE;
-    if (len > NODE_BYTES_MAX)
-        return error_set(err, ERROR_INVALID, "%s: is larger than 1 MB", shown);
+    if (len > most)
+        return error_set(err, ERROR_INVALID, "%s: is larger than %zu MB", shown, most >> 20);
 
     json_t *json = json_loadb(bytes, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &problem);
 

@@ -51,44 +51,49 @@ static bool is_group(const char *path)
     return false;
 }
 
-/* A key that was put at the wrong depth (timeout for limits.timeout) counts as the nearest. */
-static const char *suggest_key(const char *path, unsigned places)
+/* A key that was put at the wrong depth (timeout for limits.timeout) counts as the nearest.  `groups` has those
+ * above others, which the answer may be one of. */
+static struct suggest suggest_key(const char *path, unsigned places, struct strings *groups)
 {
     struct suggest near = SUGGEST_NONE;
     const char *last = strrchr(path, '.') ? strrchr(path, '.') + 1 : path;
 
     for (size_t i = 0; i < FIELD_COUNT; i++) {
-        const char *tail = strrchr(fields[i].key, '.') ? strrchr(fields[i].key, '.') + 1 : fields[i].key;
+        const char *dot = strrchr(fields[i].key, '.');
 
         if (!(fields[i].places & places))
             continue;
-        if (strcmp(last, tail) == 0)
-            return fields[i].key;
+        if (strcmp(last, dot ? dot + 1 : fields[i].key) == 0)
+            return (struct suggest){ .best = fields[i].key };
         suggest_offer(&near, path, fields[i].key);
+        if (dot)
+            strings_take(groups, text_format("%.*s", (int)(dot - fields[i].key), fields[i].key));
     }
-    return near.best;
+    for (size_t i = 0; i < groups->len; i++)
+        suggest_offer(&near, path, groups->items[i]);
+    return near;
 }
 
 static int unknown_key(const struct reading *reading, const struct node *node, const char *path)
 {
+    autofree char *key = text_format("%s%s", reading->above, path);
+    autostrings struct strings groups = STRINGS_NONE;
     autotext struct text why = TEXT_NONE;
-    const char *meant = suggest_key(path, reading->places);
-    bool first = true;
+    struct suggest near = suggest_key(path, reading->places, &groups);
 
     text_add(&why, "is the value of a key that does not exist");
-    if (meant)
-        text_addf(&why, " (did you mean %s%s?)", reading->above, meant);
-    text_add(&why, "; there are ");
-    for (size_t i = 0; i < FIELD_COUNT; i++) {
-        if (!(fields[i].places & reading->places))
-            continue;
-        text_addf(&why, "%s%s", first ? "" : ", ", fields[i].key);
-        first = false;
-    }
-
-    autofree char *key = text_format("%s%s", reading->above, path);
-
+    suggest_add(&near, reading->above, &why);
+    text_add(&why, "; cove-policy(5) lists all");
     return layer_complain(reading->err, reading->shown, node, key, text_string(&why));
+}
+
+/* What is wrong may be the value of a key that no field has: one of a rule or of a service. */
+static int complain_within(const struct reading *reading, const struct node *culprit, const struct node *node,
+                           const char *key, const char *why)
+{
+    autofree char *below = culprit != node && culprit->key ? text_format("%s: %s", key, culprit->key) : NULL;
+
+    return layer_complain(reading->err, reading->shown, culprit, below ? below : key, why);
 }
 
 static int read_field(const struct reading *reading, const struct node *node, const struct field *field)
@@ -109,7 +114,7 @@ static int read_field(const struct reading *reading, const struct node *node, co
     if (node->len > ITEMS_MAX && !(reading->places & PLACE_SPEC))
         return layer_complain(reading->err, reading->shown, node, key, "must not have more than 1024 items");
     if (!value_read_node(field, reading->context, node, &reading->out->values, &why, &culprit))
-        return layer_complain(reading->err, reading->shown, culprit, key, text_string(&why));
+        return complain_within(reading, culprit, node, key, text_string(&why));
     reading->out->said[field - fields] = text_format("%s:%u", reading->shown, node->line);
     return 0;
 }
@@ -168,35 +173,31 @@ static const struct wish {
     { "env", 1U << NODE_LIST | 1U << NODE_MAP, "must be a mapping or a list" },
 };
 
-static const struct wish *wish_find(const char *key, const char **meant)
+static const struct wish *wish_find(const char *key, struct suggest *near)
 {
-    struct suggest near = SUGGEST_NONE;
-
     for (size_t i = 0; i < ARRAY_LEN(wish_table); i++) {
         if (strcmp(wish_table[i].key, key) == 0)
             return &wish_table[i];
-        suggest_offer(&near, key, wish_table[i].key);
+        suggest_offer(near, key, wish_table[i].key);
     }
-    *meant = near.best;
     return NULL;
 }
 
 static int check_wish(const struct node *node, const char *shown, struct error *err)
 {
     autofree char *key = text_format("wishes.%s", node->key);
-    autofree char *why = NULL;
-    const char *meant = NULL;
-    const struct wish *wish = wish_find(node->key, &meant);
+    autotext struct text why = TEXT_NONE;
+    struct suggest near = SUGGEST_NONE;
+    const struct wish *wish = wish_find(node->key, &near);
 
     if (wish && (wish->kinds & 1U << node->kind))
         return 0;
     if (wish)
         return layer_complain(err, shown, node, key, wish->must);
-    why =
-        text_format("is the value of a key that does not exist%s%s%s; there are image, setup, services, ports, "
-                    "outputs, env",
-                    meant ? " (did you mean wishes." : "", meant ? meant : "", meant ? "?)" : "");
-    return layer_complain(err, shown, node, key, why);
+    text_add(&why, "is the value of a key that does not exist");
+    suggest_add(&near, "wishes.", &why);
+    text_add(&why, "; there are image, setup, services, ports, outputs, env");
+    return layer_complain(err, shown, node, key, text_string(&why));
 }
 
 int layer_check_wishes(const struct node *wishes, const char *shown, struct strings *notes, struct error *err)

@@ -1,6 +1,7 @@
 #include "spec/network.h"
 
 #include "base/text.h"
+#include "spec/mock.h"
 
 #include <stdlib.h>
 
@@ -14,6 +15,9 @@ void rule_free(struct rule *rule)
     free(rule->host);
     free(rule->address);
     free(rule->place);
+    free(rule->ca);
+    free(rule->index);
+    mock_free(rule->mock);
     strings_free(&rule->methods);
     strings_free(&rule->paths);
     *rule = (struct rule){ 0 };
@@ -34,6 +38,9 @@ struct rule rule_copy(const struct rule *rule)
     copy.host = rule->host ? text_copy(rule->host) : NULL;
     copy.address = rule->address ? text_copy(rule->address) : NULL;
     copy.place = rule->place ? text_copy(rule->place) : NULL;
+    copy.ca = rule->ca ? text_copy(rule->ca) : NULL;
+    copy.index = rule->index ? text_copy(rule->index) : NULL;
+    copy.mock = mock_copy(rule->mock);
     copy.methods = STRINGS_NONE;
     copy.paths = STRINGS_NONE;
     strings_copy(&copy.methods, &rule->methods);

@@ -33,6 +33,10 @@ void node_free(struct node *node);
 int node_read_yaml(const char *bytes, size_t len, const char *shown, struct node *out, struct error *err);
 int node_read_json(const char *bytes, size_t len, const char *shown, struct node *out, struct error *err);
 
+/* The same, of at most `most` bytes in place of NODE_BYTES_MAX. */
+int node_read_long_json(const char *bytes, size_t len, size_t most, const char *shown, struct node *out,
+                        struct error *err);
+
 /* NULL if the mapping has no such key. */
 struct node *node_get(const struct node *map, const char *key);
 

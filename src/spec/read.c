@@ -3,10 +3,12 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "base/text.h"
+#include "spec/bundle.h"
 #include "spec/combine.h"
 #include "spec/file.h"
 #include "spec/forms.h"
 #include "spec/layer.h"
+#include "spec/mock.h"
 #include "spec/node.h"
 #include "spec/rule_forms.h"
 #include "spec/values.h"
@@ -115,10 +117,28 @@ static int take(struct reading *reading, struct layer *said, bool firm)
     return 0;
 }
 
+static struct file_rules trusted_by(const struct spec_sources *sources, enum layer_kind layer)
+{
+    return layer == LAYER_ADMIN ? (struct file_rules){ sources->admin_uid, sources->admin_uid, "root", false }
+                                : (struct file_rules){ sources->uid, 0, "you or root", true };
+}
+
+/* What its rules name beside the policy file itself. */
+static int read_beside(const struct spec_sources *sources, struct layer *said, const char *path,
+                       struct error *err)
+{
+    const struct form_context context = { .home = sources->home, .cwd = sources->cwd };
+    const struct file_rules rules = trusted_by(sources, said->kind);
+
+    return bundles_read(&said->values.rules, path, &context, &rules, err) < 0
+               ? -1
+               : mocks_place(&said->values.rules, path, &context, err);
+}
+
 static int read_admin(struct reading *reading)
 {
     const struct spec_sources *sources = reading->sources;
-    const struct file_rules rules = { sources->admin_uid, sources->admin_uid, "root", false };
+    const struct file_rules rules = trusted_by(sources, LAYER_ADMIN);
     const struct form_context context = { .home = sources->home };
     autotext struct text bytes = TEXT_NONE, shown = TEXT_NONE;
     autonode struct node root = NODE_NONE;
@@ -132,7 +152,8 @@ static int read_admin(struct reading *reading)
     if (missing)
         return missing < 0 ? -1 : 0;
     if (node_read_yaml(text_string(&bytes), bytes.len, text_string(&shown), &root, reading->err) < 0 ||
-        layer_read(&root, text_string(&shown), "", PLACE_ADMIN, &context, &reading->admin, reading->err) < 0)
+        layer_read(&root, text_string(&shown), "", PLACE_ADMIN, &context, &reading->admin, reading->err) < 0 ||
+        read_beside(sources, &reading->admin, sources->admin_file, reading->err) < 0)
         return -1;
     for (size_t i = 0; i < FIELD_COUNT; i++) {
         autotext struct text value = TEXT_NONE;
@@ -150,7 +171,7 @@ static int read_admin(struct reading *reading)
 static int read_owner_file(struct reading *reading, const char *path, bool json, bool firm)
 {
     const struct spec_sources *sources = reading->sources;
-    const struct file_rules rules = { sources->uid, 0, "you or root", true };
+    const struct file_rules rules = trusted_by(sources, LAYER_OWNER);
     const struct form_context context = { .home = sources->home, .environ = json ? NULL : sources->environ };
     autotext struct text bytes = TEXT_NONE, shown = TEXT_NONE;
     autonode struct node root = NODE_NONE;
@@ -167,7 +188,8 @@ static int read_owner_file(struct reading *reading, const char *path, bool json,
     if ((json ? node_read_json : node_read_yaml)(text_string(&bytes), bytes.len, text_string(&shown), &root,
                                                  reading->err) < 0 ||
         layer_read(&root, text_string(&shown), "", json ? PLACE_SPEC : PLACE_OWNER, &context, &said,
-                   reading->err) < 0)
+                   reading->err) < 0 ||
+        read_beside(sources, &said, path, reading->err) < 0)
         return -1;
     return take(reading, &said, firm);
 }
@@ -284,6 +306,7 @@ static void normalise(struct spec *spec)
     strings_sort(&spec->read);
     strings_sort(&spec->write);
     strings_sort(&spec->hide);
+    strings_sort(&spec->host_services);
     strings_sort(&spec->registries);
     rule_list_sort(&spec->rules);
     services_settle(&spec->services);
@@ -321,6 +344,23 @@ static int check_image(struct error *err, const char *image_place, const char *i
     return refuse_wider(err, image_place ? image_place : "image", image, ceiling, &fields[FIELD_IMAGES]);
 }
 
+/* A flag that asks for something where nothing is reached at all: one of the two is a mistake. */
+static int check_reach(const struct layer *owner, struct error *err)
+{
+    static const enum field_id idle[] = { FIELD_RULES, FIELD_HOST_SERVICES, FIELD_REGISTRIES, FIELD_RECORD,
+                                          FIELD_REPLAY };
+
+    for (size_t i = 0; owner->values.network == NETWORK_NONE && i < ARRAY_LEN(idle); i++) {
+        const char *place = owner->said[idle[i]];
+
+        if (place && strncmp(place, "--", 2) == 0)
+            return error_set(err, ERROR_INVALID,
+                             "%s has no effect where nothing is reached: network.mode is none (%s)", place,
+                             owner->said[FIELD_NETWORK] ? owner->said[FIELD_NETWORK] : "the administrator's");
+    }
+    return 0;
+}
+
 static int finish(struct reading *reading)
 {
     struct spec *spec = &reading->owner.values;
@@ -337,9 +377,12 @@ static int finish(struct reading *reading)
         check_image(reading->err, image_place, spec->image, &reading->owner) < 0)
         return -1;
     strings_free(&spec->images);
+    if (check_reach(&reading->owner, reading->err) < 0)
+        return -1;
     if (!spec->root && is_root_inside(spec->user, reading->sources->uid))
         return refuse_root(reading->err, reading->owner.said[FIELD_USER], spec->user, root_place);
-    if (check_volumes(&spec->volumes, reading->err) < 0 || check_services(&spec->services, reading->err) < 0)
+    if (check_volumes(&spec->volumes, reading->err) < 0 || check_services(&spec->services, reading->err) < 0 ||
+        bundles_check(&spec->rules, reading->err) < 0)
         return -1;
     normalise(spec);
     return 0;
@@ -507,20 +550,44 @@ int spec_narrow_by_repository(struct spec *spec, int workspace, const char *show
     return 0;
 }
 
-int spec_check_policy(const char *bytes, size_t len, const char *shown_path, enum layer_kind layer,
-                      const char *home, struct error *err)
+static int read_alone(const char *bytes, size_t len, const char *shown_path, const char *home,
+                      struct layer *out, struct error *err)
 {
     const struct form_context context = { .home = home };
-    autolayer struct layer said = { .kind = layer };
     autostrings struct strings notes = STRINGS_NONE;
     autotext struct text shown = TEXT_NONE;
     autonode struct node root = NODE_NONE;
 
     text_add_inert(&shown, shown_path);
-    if (layer == LAYER_REPOSITORY)
-        return read_repository(bytes, len, text_string(&shown), home, &said, &notes, err);
+    if (out->kind == LAYER_REPOSITORY)
+        return read_repository(bytes, len, text_string(&shown), home, out, &notes, err);
     if (node_read_yaml(bytes, len, text_string(&shown), &root, err) < 0)
         return -1;
-    return layer_read(&root, text_string(&shown), "", layer == LAYER_ADMIN ? PLACE_ADMIN : PLACE_OWNER,
-                      &context, &said, err);
+    return layer_read(&root, text_string(&shown), "", out->kind == LAYER_ADMIN ? PLACE_ADMIN : PLACE_OWNER,
+                      &context, out, err);
+}
+
+int spec_check_policy(const char *bytes, size_t len, const char *shown_path, enum layer_kind layer,
+                      const char *home, struct error *err)
+{
+    autolayer struct layer said = { .kind = layer };
+
+    return read_alone(bytes, len, shown_path, home, &said, err);
+}
+
+int spec_check_files(const char *bytes, size_t len, const char *path, enum layer_kind layer,
+                     const struct spec_sources *sources, struct rule_list *rules, struct error *err)
+{
+    const struct file_rules trusted = trusted_by(sources, layer);
+    autolayer struct layer said = { .kind = layer };
+
+    if (read_alone(bytes, len, path, sources->home, &said, err) < 0)
+        return -1;
+    if (layer == LAYER_REPOSITORY) /* which names none */
+        return 0;
+    if (read_beside(sources, &said, path, err) < 0 || mocks_load(&said.values.rules, &trusted, err) < 0)
+        return -1;
+    *rules = said.values.rules;
+    said.values.rules = RULE_LIST_NONE;
+    return 0;
 }

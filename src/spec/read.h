@@ -107,6 +107,10 @@ int spec_read_json(const char *bytes, size_t len, const char *shown_path, struct
 int spec_may_add_rule(const struct spec_sources *sources, const struct rule *rule, const char *place,
                       struct error *err);
 
-/* The bytes of a policy file as one layer: for the fuzzers and `cove policy check`. */
+/* The bytes of a policy file as one layer, without any file that it names. */
 int spec_check_policy(const char *bytes, size_t len, const char *shown_path, enum layer_kind layer,
                       const char *home, struct error *err);
+
+/* The same, and whether the files that its rules name can be read; `rules` gets them with what those had. */
+int spec_check_files(const char *bytes, size_t len, const char *path, enum layer_kind layer,
+                     const struct spec_sources *sources, struct rule_list *rules, struct error *err);

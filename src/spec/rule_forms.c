@@ -3,13 +3,23 @@
 #include "base/hostname.h"
 #include "base/own.h"
 #include "base/text.h"
+#include "spec/bundle.h"
 #include "spec/forms.h"
+#include "spec/mock.h"
 #include "spec/node.h"
 #include "spec/rule_path.h"
+#include "spec/suggest.h"
 
 #include <string.h>
 
-static const char *const action_names[] = { [RULE_ALLOW] = "allow", [RULE_DENY] = "deny" };
+static const struct {
+    const char *name;
+    uint32_t seconds;
+} periods[] = { { "/s", 1 }, { "/min", 60 } };
+
+static const char *const action_names[] = {
+    [RULE_ALLOW] = "allow", [RULE_DENY] = "deny", [RULE_MOCK] = "mock", [RULE_COUNT] = "count"
+};
 
 static bool refuse(struct text *why, const char *what)
 {
@@ -81,13 +91,53 @@ static const char *check_address(const char *written)
 /* What only somebody who grants must keep to: a layer that only narrows can be as wide as it likes. */
 static const char *check_grant(const struct rule *rule, const struct hostname *host)
 {
-    if (rule->action == RULE_DENY)
+    if (rule->action != RULE_ALLOW)
         return NULL;
     if (hostname_pattern_is_broad(rule->host))
         return "is for everybody's names; name the host, or a domain of one owner as *.example.com (all of the "
                "public network is network.mode: open)";
     if (!rule->address && host->text[0] && hostname_is_local(host))
-        return "is a name that means another machine everywhere; the rule must give its address as well";
+        return "is a name that means another machine everywhere; its rule must have an address as well, which "
+               "`cove allow NAME:PORT --address ADDRESS` gives it";
+    return NULL;
+}
+
+static const char *check_ca(const struct form_context *context, const struct rule *rule)
+{
+    if (!rule->ca)
+        return NULL;
+    if (rule->action != RULE_ALLOW)
+        return "is denied or mocked; a ca is only for what is allowed";
+    if (context->places & PLACE_REPOSITORY)
+        return "has a ca, which only the owner and the administrator can say";
+    if ((context->places & PLACE_SPEC) && !bundle_is_read(rule->ca))
+        return "has a ca that is no certificate: a description of a sandbox has the certificates themselves";
+    return NULL;
+}
+
+/* A file is read with the owner's rights: no repository says which. */
+static const char *check_mock(const struct form_context *context, const struct rule *rule)
+{
+    if (!rule->mock)
+        return NULL;
+    if (rule->action != RULE_MOCK)
+        return "has a mock, which is for action: mock";
+    if (rule->mock->file && (context->places & PLACE_REPOSITORY))
+        return "has a mock with a file, which only the owner and the administrator can say; write its body";
+    if (mock_is_relative(rule->mock) && (context->places & PLACE_SPEC))
+        return "has a mock with a file that is no whole path";
+    return NULL;
+}
+
+/* What does not go with its action. */
+static const char *check_action(const struct rule *rule)
+{
+    if (rule->action != RULE_ALLOW && rule->address)
+        return "is denied or mocked; an address is only for what is allowed";
+    if ((rule->action == RULE_DENY || rule->action == RULE_MOCK) && (rule->rate.requests || rule->bytes))
+        return "is denied or mocked; rate and bytes are only for what is allowed";
+    if (rule->action == RULE_COUNT && !rule->rate.requests && !rule->bytes)
+        return "is only counted, and has neither rate nor bytes";
     return NULL;
 }
 
@@ -102,17 +152,50 @@ static const char *check(const struct form_context *context, const struct rule *
         return "is an address, and a rule for one must name its port";
     if (hostname_is_address(&host) && rule->address)
         return "is an address; another one cannot be given for it";
-    if (rule->action == RULE_DENY && rule->address)
-        return "is denied; an address is only for what is allowed";
     if (rule->address && (context->places & PLACE_REPOSITORY))
         return "has an address, which only the owner and the administrator can say";
-    if (hostname_is_address(&host))
+    why = check_action(rule);
+    if (!why)
+        why = check_ca(context, rule);
+    if (!why)
+        why = check_mock(context, rule);
+    if (why)
+        return why;
+    if (hostname_is_address(&host) && rule->action != RULE_MOCK)
         why = check_address(rule->host);
     if (!why && rule->address)
         why = check_address(rule->address);
     if (!why && !(context->places & (PLACE_ADMIN | PLACE_REPOSITORY)))
         why = check_grant(rule, &host);
     return why;
+}
+
+/* Whether the sandbox has its own of it: what goes there does not leave. */
+static bool is_loopback(const char *pattern)
+{
+    struct hostname host = HOSTNAME_NONE;
+
+    (void)hostname_read(pattern, strlen(pattern), &host);
+    if (hostname_is_address(&host))
+        return address_class(&host.address) == ADDRESS_LOOPBACK;
+    return strcmp(pattern, "localhost") == 0 || text_ends(pattern, ".localhost");
+}
+
+static bool fits(const struct form_context *context, const struct rule *rule, struct text *why)
+{
+    autofree char *port = rule->port ? text_format("%u", rule->port) : text_copy("PORT");
+    const char *refused;
+
+    if (rule->action == RULE_ALLOW && (context->places & (PLACE_OWNER | PLACE_FLAG)) &&
+        is_loopback(rule->host)) {
+        text_addf(why,
+                  "is the sandbox's own loopback inside; a service of this machine is reached there with "
+                  "--host-service %s (network.host-services)",
+                  port);
+        return false;
+    }
+    refused = check(context, rule);
+    return !refused || refuse(why, refused);
 }
 
 /* HOST[:PORT] */
@@ -142,16 +225,12 @@ bool rule_read_target(const struct form_context *context, const char *in, const 
                       struct text *why)
 {
     struct rule rule = { 0 };
-    const char *refused = NULL;
 
-    if (read_host_port(in, &rule, why) && (!address || read_address(address, &rule, why))) {
-        refused = check(context, &rule);
-        if (!refused) {
-            rule.place = context->shown ? text_copy(context->shown) : NULL;
-            *out = rule;
-            return true;
-        }
-        text_add(why, refused);
+    if (read_host_port(in, &rule, why) && (!address || read_address(address, &rule, why)) &&
+        fits(context, &rule, why)) {
+        rule.place = context->shown ? text_copy(context->shown) : NULL;
+        *out = rule;
+        return true;
     }
     rule_free(&rule);
     return false;
@@ -159,37 +238,11 @@ bool rule_read_target(const struct form_context *context, const char *in, const 
 
 /* A mapping */
 
-/* What a rule can have, now or in a later version: an old program must not take a rule for less than it says.
- */
-static const struct key {
-    const char *name;
-    bool later;
-} keys[] = {
-    { "host", false },    { "port", false },  { "action", false }, { "address", false },
-    { "methods", false }, { "paths", false }, { "ca", true },      { "secret", true },
-    { "mock", true },     { "rate", true },   { "bytes", true },
-};
-
-#define KEYS "host, port, action, address, methods and paths"
-
-enum { KEY_HOST, KEY_PORT, KEY_ACTION, KEY_ADDRESS, KEY_METHODS, KEY_PATHS };
-
 enum { WORDS_MAX = 64 }; /* of methods or paths in one rule */
-
-static bool unknown_key(const struct node *node, struct text *why)
-{
-    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-        if (!keys[i].later || strcmp(keys[i].name, node->key) != 0)
-            continue;
-        text_addf(why, "is the value of %s, which this version cannot act on; a rule has " KEYS, keys[i].name);
-        return false;
-    }
-    return refuse(why, "is the value of a key that a rule does not have; there are " KEYS);
-}
 
 static bool read_action(const char *in, struct rule *rule, struct text *why)
 {
-    static const char *const later[] = { "ask", "stage", "mock" };
+    static const char *const later[] = { "ask", "stage" };
 
     for (size_t i = 0; i < ARRAY_LEN(action_names); i++)
         if (strcmp(in, action_names[i]) == 0) {
@@ -198,8 +251,9 @@ static bool read_action(const char *in, struct rule *rule, struct text *why)
         }
     for (size_t i = 0; i < ARRAY_LEN(later); i++)
         if (strcmp(in, later[i]) == 0)
-            return refuse(why, "is an action that this version cannot take; there are allow and deny");
-    return refuse(why, "is no action; there are allow and deny");
+            return refuse(why,
+                          "is an action that this version cannot take; there are allow, deny, mock and count");
+    return refuse(why, "is no action; there are allow, deny, mock and count");
 }
 
 /* In one form, since it is compared as it stands: of letters in upper case, as methods are but for odd ones. */
@@ -247,48 +301,146 @@ static bool read_words(const struct node *node, const char *(*check_word)(const 
     return true;
 }
 
+/* Keys */
+
+typedef bool read_key(const struct node *node, struct rule *rule, struct text *why);
+
+static bool is_scalar(const struct node *node, struct text *why)
+{
+    return node->kind == NODE_STRING || node->kind == NODE_NUMBER || refuse(why, "must be a text");
+}
+
+static bool take_host(const struct node *node, struct rule *rule, struct text *why)
+{
+    return is_scalar(node, why) && read_host(node->text, strlen(node->text), rule, why);
+}
+
+static bool take_port(const struct node *node, struct rule *rule, struct text *why)
+{
+    return is_scalar(node, why) && read_port(node->text, &rule->port, why);
+}
+
+static bool take_action(const struct node *node, struct rule *rule, struct text *why)
+{
+    return is_scalar(node, why) && read_action(node->text, rule, why);
+}
+
+static bool take_address(const struct node *node, struct rule *rule, struct text *why)
+{
+    return is_scalar(node, why) && read_address(node->text, rule, why);
+}
+
+static bool take_methods(const struct node *node, struct rule *rule, struct text *why)
+{
+    return read_words(node, check_method, &rule->methods, why);
+}
+
+static bool take_paths(const struct node *node, struct rule *rule, struct text *why)
+{
+    return read_words(node, check_path, &rule->paths, why);
+}
+
+static bool take_mock(const struct node *node, struct rule *rule, struct text *why)
+{
+    mock_free(rule->mock);
+    rule->mock = mock_read_node(node, why);
+    return rule->mock != NULL;
+}
+
+static bool take_ca(const struct node *node, struct rule *rule, struct text *why)
+{
+    if (node->kind != NODE_STRING || !*node->text)
+        return refuse(why, "must be a file with certificates");
+    free(rule->ca);
+    rule->ca = text_copy(node->text);
+    return true;
+}
+
+/* 10/s, 600/min */
+static bool take_rate(const struct node *node, struct rule *rule, struct text *why)
+{
+    static const char must[] = "must be a number of requests in a second or a minute, such as 10/s or 600/min";
+    const char *text = node->kind == NODE_STRING ? node->text : "";
+    size_t digits = strspn(text, "0123456789");
+    unsigned long requests = digits && digits <= 9 ? strtoul(text, NULL, 10) : 0;
+
+    for (size_t i = 0; requests && i < ARRAY_LEN(periods); i++)
+        if (strcmp(text + digits, periods[i].name) == 0) {
+            rule->rate = (struct rate){ (uint32_t)requests, periods[i].seconds };
+            return true;
+        }
+    return refuse(why, must);
+}
+
+static bool take_bytes(const struct node *node, struct rule *rule, struct text *why)
+{
+    if (!is_scalar(node, why) || !form_amount(TYPE_BYTES, node->text, &rule->bytes, why))
+        return false;
+    return rule->bytes || refuse(why, "must be a size such as 512M, 4G, 64K or plain bytes");
+}
+
+/* What a rule can have, now or in a later version: an old program must not take a rule for less than it says.
+ */
+static const struct key {
+    const char *name;
+    read_key *read; /* NULL: later */
+} keys[] = {
+    { "host", take_host },       { "port", take_port },       { "action", take_action },
+    { "address", take_address }, { "methods", take_methods }, { "paths", take_paths },
+    { "ca", take_ca },           { "mock", take_mock },       { "rate", take_rate },
+    { "bytes", take_bytes },     { "secret", NULL },
+};
+
+#define KEYS "host, port, action, address, methods, paths, ca, mock, rate and bytes"
+
 static bool read_value(const struct node *node, struct rule *rule, struct text *why)
 {
-    size_t key = 0;
+    struct suggest near = SUGGEST_NONE;
 
-    while (key < ARRAY_LEN(keys) && strcmp(keys[key].name, node->key) != 0)
-        key++;
-    if (key == ARRAY_LEN(keys) || keys[key].later)
-        return unknown_key(node, why);
-    if (key == KEY_METHODS)
-        return read_words(node, check_method, &rule->methods, why);
-    if (key == KEY_PATHS)
-        return read_words(node, check_path, &rule->paths, why);
-    if (node->kind != NODE_STRING && node->kind != NODE_NUMBER)
-        return refuse(why, "must be a text");
-    switch (key) {
-    case KEY_HOST:
-        return read_host(node->text, strlen(node->text), rule, why);
-    case KEY_PORT:
-        return read_port(node->text, &rule->port, why);
-    case KEY_ACTION:
-        return read_action(node->text, rule, why);
-    default:
-        return read_address(node->text, rule, why);
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        if (keys[i].read)
+            suggest_offer(&near, node->key, keys[i].name);
+        if (strcmp(keys[i].name, node->key) != 0)
+            continue;
+        if (keys[i].read)
+            return keys[i].read(node, rule, why);
+        text_addf(why, "is the value of %s, which this version cannot act on; a rule has " KEYS, keys[i].name);
+        return false;
     }
+    text_add(why, "is the value of a key that a rule does not have");
+    suggest_add(&near, "", why);
+    return refuse(why, "; there are " KEYS);
+}
+
+/* Several rules may stand on a line. */
+static void add_whose(const struct node *map, const struct node *culprit, struct text *why)
+{
+    const struct node *host = node_get(map, "host");
+    autotext struct text shown = TEXT_NONE;
+
+    if (!host || host == culprit || !host->text)
+        return;
+    node_show_text(host->text, &shown);
+    text_addf(why, " (in the rule for %s)", text_string(&shown));
 }
 
 static bool read_map(const struct form_context *context, const struct node *map, struct rule *rule,
                      struct text *why, const struct node **culprit)
 {
-    const char *refused;
-
     for (size_t i = 0; i < map->len; i++) {
         *culprit = &map->items[i];
-        if (!read_value(*culprit, rule, why))
+        if (!read_value(*culprit, rule, why)) {
+            add_whose(map, *culprit, why);
             return false;
+        }
     }
     *culprit = map;
     if (!rule->host)
         return refuse(why, "must have the key host");
+    if (rule->action == RULE_MOCK && !rule->mock)
+        rule->mock = mock_new();
     *culprit = node_get(map, "host");
-    refused = check(context, rule);
-    return !refused || refuse(why, refused);
+    return fits(context, rule, why);
 }
 
 bool rule_read_node(const struct form_context *context, const struct node *node, struct rule *out,
@@ -324,6 +476,27 @@ static void write_words(const char *key, const struct strings *words, struct nod
         node_add(list, NULL, NODE_STRING, words->items[i]);
 }
 
+static void show_rate(const struct rate *rate, struct text *out)
+{
+    for (size_t i = 0; i < ARRAY_LEN(periods); i++)
+        if (periods[i].seconds == rate->seconds)
+            text_addf(out, "%u%s", rate->requests, periods[i].name);
+}
+
+static void write_bounds(const struct rule *rule, struct node *out)
+{
+    autotext struct text rate = TEXT_NONE, bytes = TEXT_NONE;
+
+    if (rule->rate.requests) {
+        show_rate(&rule->rate, &rate);
+        node_add(out, "rate", NODE_STRING, text_string(&rate));
+    }
+    if (rule->bytes) {
+        form_amount_show(TYPE_BYTES, rule->bytes, &bytes);
+        node_add(out, "bytes", NODE_STRING, text_string(&bytes));
+    }
+}
+
 void rule_write(const struct rule *rule, struct node *out)
 {
     autofree char *port = text_format("%u", rule->port);
@@ -336,6 +509,11 @@ void rule_write(const struct rule *rule, struct node *out)
         node_add(out, "address", NODE_STRING, rule->address);
     write_words("methods", &rule->methods, out);
     write_words("paths", &rule->paths, out);
+    if (rule->ca)
+        node_add(out, "ca", NODE_STRING, rule->ca);
+    if (rule->mock)
+        mock_write(rule->mock, node_add(out, "mock", NODE_MAP, NULL));
+    write_bounds(rule, out);
 }
 
 static void show_words(const char *before, const struct strings *words, struct text *out)
@@ -348,23 +526,45 @@ void rule_show(const struct rule *rule, struct text *out)
 {
     bool brackets = strchr(rule->host, ':') != NULL;
 
-    text_addf(out, "%s%s%s%s", rule->action == RULE_DENY ? "deny " : "", brackets ? "[" : "", rule->host,
-              brackets ? "]" : "");
+    if (rule->action != RULE_ALLOW)
+        text_addf(out, "%s ", action_names[rule->action]);
+    text_addf(out, "%s%s%s", brackets ? "[" : "", rule->host, brackets ? "]" : "");
     if (rule->port)
         text_addf(out, ":%u", rule->port);
     if (rule->address)
         text_addf(out, " at %s", rule->address);
     show_words(" with ", &rule->methods, out);
     show_words(" on ", &rule->paths, out);
+    if (rule->ca)
+        text_add(out, " by a ca of its own");
+    if (rule->rate.requests) {
+        text_add(out, " at ");
+        show_rate(&rule->rate, out);
+    }
+    if (rule->bytes) {
+        text_add(out, " for ");
+        form_amount_show(TYPE_BYTES, rule->bytes, out);
+    }
+    if (rule->mock)
+        text_addf(out, " as %u", rule->mock->status);
 }
 
-static int compare_words(const struct strings *a, const struct strings *b)
+/* NULL comes first. */
+static int compare_texts(const char *a, const char *b)
 {
-    int order = 0;
+    return strcmp(a ? a : "", b ? b : "");
+}
 
-    for (size_t i = 0; order == 0 && i < a->len && i < b->len; i++)
-        order = strcmp(a->items[i], b->items[i]);
-    return order ? order : (int)a->len - (int)b->len;
+static int compare_bounds(const struct rule *a, const struct rule *b)
+{
+    const uint64_t pairs[][2] = { { a->rate.requests, b->rate.requests },
+                                  { a->rate.seconds, b->rate.seconds },
+                                  { a->bytes, b->bytes } };
+
+    for (size_t i = 0; i < ARRAY_LEN(pairs); i++)
+        if (pairs[i][0] != pairs[i][1])
+            return pairs[i][0] < pairs[i][1] ? -1 : 1;
+    return 0;
 }
 
 static int compare(const void *one, const void *other)
@@ -377,10 +577,16 @@ static int compare(const void *one, const void *other)
     if (order == 0)
         order = (int)a->action - (int)b->action;
     if (order == 0)
-        order = strcmp(a->address ? a->address : "", b->address ? b->address : "");
+        order = compare_texts(a->address, b->address);
     if (order == 0)
-        order = compare_words(&a->methods, &b->methods);
-    return order ? order : compare_words(&a->paths, &b->paths);
+        order = compare_texts(a->ca, b->ca);
+    if (order == 0)
+        order = compare_bounds(a, b);
+    if (order == 0)
+        order = strings_compare(&a->methods, &b->methods);
+    if (order == 0)
+        order = strings_compare(&a->paths, &b->paths);
+    return order ? order : mock_compare(a->mock, b->mock);
 }
 
 void rule_list_sort(struct rule_list *list)

@@ -101,8 +101,7 @@ static char *without_forms(const char *path)
     size_t len = strlen(plain);
 
     for (size_t i = 0; i < len; i++)
-        if (plain[i] >= 'A' && plain[i] <= 'Z')
-            plain[i] |= 0x20;
+        plain[i] = text_small(plain[i]);
     if (len > 1 && plain[len - 1] == '/')
         plain[len - 1] = '\0';
     return plain;

@@ -199,7 +199,7 @@ static void name_of_command(const char *run, char out[SERVICE_NAME_MAX + 1])
         if (word[i] == '/')
             slash = word + i + 1;
     for (const char *at = slash; at < word + end && len < SERVICE_NAME_MAX - 3; at++) {
-        char small = (char)(*at >= 'A' && *at <= 'Z' ? *at - 'A' + 'a' : *at);
+        char small = text_small(*at);
 
         if (small && strchr(name_letters, small) && (len || small != '-'))
             out[len++] = small;

@@ -65,8 +65,18 @@ struct spec {
     struct services services; /* in the order they are started in; each has a name, no two the same */
     enum network_mode network;
     struct rule_list rules;
-    struct strings registries; /* ecosystems, whose hosts are allowed: gateway/registries.h */
+    struct strings host_services; /* ports: services of the host that are at loopback inside */
+    struct strings registries;    /* ecosystems, whose hosts are allowed: gateway/registries.h */
     enum registry_source registries_from;
+    char *record;               /* a new file for all exchanges; NULL: none */
+    bool record_secrets;        /* as they are */
+    char *replay;               /* a file of exchanges that stands for the network; NULL: none */
+    char *upstream_proxy;       /* "none", "environment", or a URL: gateway/proxy.h */
+    bool packages;              /* package files are kept, and shared by sandboxes */
+    struct limit packages_size; /* never hard: nothing is refused for it */
+    struct {
+        struct limit bytes, requests, connections; /* always as if they were hard */
+    } budget;                                      /* of all that leaves and comes */
     bool tools;  /* tool roots of the home directory (~/.nvm ...) are visible */
     bool caches; /* package caches are visible, copy on write */
     bool root;   /* may be root inside (a policy ceiling; true unless a layer says no) */

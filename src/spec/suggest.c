@@ -1,5 +1,7 @@
 #include "spec/suggest.h"
 
+#include "base/text.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,4 +46,10 @@ void suggest_offer(struct suggest *suggest, const char *word, const char *candid
         return;
     suggest->best = candidate;
     suggest->distance = far;
+}
+
+void suggest_add(const struct suggest *suggest, const char *above, struct text *out)
+{
+    if (suggest->best)
+        text_addf(out, " (did you mean %s%s?)", above, suggest->best);
 }

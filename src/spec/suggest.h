@@ -2,6 +2,8 @@
 
 #include <stddef.h>
 
+struct text;
+
 /* The best near miss seen so far.  Start with SUGGEST_NONE, offer all candidates, then look at
  * `best`: NULL if none was near enough to be meant. */
 struct suggest {
@@ -12,3 +14,6 @@ struct suggest {
 #define SUGGEST_NONE ((struct suggest){ 0 })
 
 void suggest_offer(struct suggest *suggest, const char *word, const char *candidate);
+
+/* " (did you mean ABOVEbest?)", or nothing. */
+void suggest_add(const struct suggest *suggest, const char *above, struct text *out);

@@ -2,6 +2,7 @@
 
 #include "base/array.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/own.h"
 #include "base/text.h"
 #include "store/authorities.h"
@@ -86,10 +87,9 @@ int store_new_id(char id[ID_LENGTH + 1], struct error *err)
     return 0;
 }
 
-/* A directory with the layers that nearly every sandbox has: to make it takes longer than to rename
+/* A directory with the layers that the next sandbox is likely to have: to make it takes longer than to rename
  * it, and whoever ends a sandbox has the time. */
 static const char spare[] = "../spare";
-static const char *const usual_layers[] = { "u0", "w0", "u1", "w1" };
 
 /* Not among the sandboxes, where it would be swept.  It is locked while somebody makes it. */
 static const char making[] = "../spare.new";
@@ -116,12 +116,8 @@ void store_make_spare(int parent, spare_furnish *furnish, const void *owner)
         return;
     }
     autoclose int fd = openat(parent, making, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    bool made = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
 
-    for (size_t i = made && furnish && furnish(owner, parent, fd) ? 1 : 0; made && i < ARRAY_LEN(usual_layers);
-         i++)
-        made = mkdirat(fd, usual_layers[i], 0755) == 0;
-    if (!made)
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 || (furnish && !furnish(owner, fd)))
         return;               /* the next one clears it away */
     (void)flock(fd, LOCK_UN); /* whoever takes it locks it */
     if (renameat2(parent, making, parent, spare, RENAME_NOREPLACE) < 0)
@@ -204,15 +200,18 @@ static int move_up(struct removal *removal, int dir, const char *name)
     return renameat(dir, name, removal->top, place);
 }
 
-static int remove_entry(struct removal *removal, int dir, const char *name, unsigned depth)
+/* As what it seems to be: most directories of a sandbox that is over are empty. */
+static int remove_entry(struct removal *removal, int dir, const struct dirent *entry, unsigned depth)
 {
+    const char *name = entry->d_name;
+    int how = entry->d_type == DT_DIR ? AT_REMOVEDIR : 0;
     struct stat status;
 
-    if (unlinkat(dir, name, 0) == 0)
+    if (unlinkat(dir, name, how) == 0)
         return 0;
-    if (errno == EACCES && fchmod(dir, 0700) == 0 && unlinkat(dir, name, 0) == 0)
+    if (errno == EACCES && fchmod(dir, 0700) == 0 && unlinkat(dir, name, how) == 0)
         return 0;
-    if (fstatat(dir, name, &status, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(status.st_mode))
+    if (how == 0 && (fstatat(dir, name, &status, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(status.st_mode)))
         return -1;
     return remove_below(removal, dir, name, depth + 1);
 }
@@ -227,7 +226,7 @@ static int empty_directory(struct removal *removal, int fd, unsigned depth)
         return -1;
     }
     for (const struct dirent *entry; (entry = sys_next_entry(entries));)
-        if (remove_entry(removal, fd, entry->d_name, depth) < 0 && !number)
+        if (remove_entry(removal, fd, entry, depth) < 0 && !number)
             number = errno;
     errno = number;
     return number ? -1 : 0;
@@ -268,6 +267,7 @@ int store_remove_tree(int dir, const char *name, struct error *err)
 
 int store_remove(struct sandbox_dir *dir, struct error *err)
 {
+    authorities_give(dir->fd);
     int result = store_remove_tree(dir->parent, dir->id, err);
 
     close(dir->fd);
@@ -399,19 +399,6 @@ int store_hold(int fd, unsigned patience_ms)
     return 0;
 }
 
-static int write_all(int fd, const char *bytes, size_t len)
-{
-    while (len) {
-        ssize_t put = write(fd, bytes, len);
-
-        if (put < 0 && errno != EINTR)
-            return -1;
-        bytes += put > 0 ? put : 0;
-        len -= put > 0 ? (size_t)put : 0;
-    }
-    return 0;
-}
-
 int store_write_file(int dir, const char *name, const char *bytes, size_t len, struct error *err)
 {
     autofree char *fresh = text_format("%s.new", name);
@@ -420,7 +407,7 @@ int store_write_file(int dir, const char *name, const char *bytes, size_t len, s
     if (unlinkat(dir, fresh, 0) < 0 && errno != ENOENT)
         return error_sys(err, "remove an old %s", fresh);
     fd = openat(dir, fresh, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd < 0 || write_all(fd, bytes, len) < 0 || renameat(dir, fresh, dir, name) < 0) {
+    if (fd < 0 || file_put(fd, bytes, len) < 0 || renameat(dir, fresh, dir, name) < 0) {
         error_sys(err, "write %s of the sandbox", name);
         (void)unlinkat(dir, fresh, 0);
         return -1;
@@ -433,6 +420,20 @@ int store_write_record(int dir, const char *bytes, size_t len, struct error *err
     return store_write_file(dir, STORE_RECORD, bytes, len, err);
 }
 
+/* A file without blocks yet may be found empty after a crash, although its name was kept.  Nobody waits for the
+ * disk: what is under way belongs to the next commit of the file system, with the name. */
+void store_flush_record(int dir)
+{
+    static const char *const files[] = { STORE_RECORD, STORE_SPEC };
+
+    for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+        autoclose int fd = openat(dir, files[i], O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+        if (fd >= 0)
+            (void)sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+    }
+}
+
 void store_drop_record(int dir)
 {
     (void)unlinkat(dir, STORE_RECORD, 0);
@@ -442,9 +443,8 @@ void store_drop_record(int dir)
  * open_layer() in box/execute.c makes them. */
 static bool is_lasting(const char *name)
 {
-    static const char *const files[] = { STORE_RECORD,   STORE_PRINTS,  STORE_SPEC,
-                                         STORE_TRACE,    STORE_OUTPUT,  STORE_STACK,
-                                         STORE_FREEZING, STORE_TURNING, STORE_AUTHORITY };
+    static const char *const files[] = { STORE_RECORD, STORE_PRINTS,   STORE_SPEC,    STORE_TRACE, STORE_OUTPUT,
+                                         STORE_STACK,  STORE_FREEZING, STORE_TURNING, STORE_TRUST };
 
     for (size_t i = 0; i < ARRAY_LEN(files); i++)
         if (strcmp(name, files[i]) == 0)
@@ -460,4 +460,5 @@ void store_tidy(int dir)
     for (const struct dirent *entry; entries && (entry = sys_next_entry(entries));)
         if (!is_lasting(entry->d_name) && store_remove_tree(dir, entry->d_name, &ignored) < 0)
             (void)unlinkat(dir, entry->d_name, 0);
+    authorities_tidy(dir);
 }

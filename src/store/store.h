@@ -5,15 +5,16 @@
  *   sandboxes/<id>/   u0 w0 u1 w1 ...  upper and work directories of the writable layers
  *                     b0 b1 ...        private copies of trees, which the layers lie on (--workspace copy)
  *                     m0 m1 ...        layers of white-outs that hide paths
- *                     authority        by which its gateway answers for others (store/authorities.h)
- *                     t trusted        by which programs inside believe that (keeper/trust.h)
+ *                     trust            by which its gateway answers for others (store/authorities.h)
  *                     record.json      what is known of it, unless it keeps nothing (--rm)
  *                     trace.jsonl      what happened in it, step by step, if it is one that stays
  *                     output/          what its steps wrote, as far as it is kept
  *                     stack            the frozen layer that u0 u1 ... lie on, if any (store/stack.h)
  *   spare             the next sandbox's directory, if there was time to make it;
  *                     l... in it: a first layer with the way to a workspace (box/laid.h)
- *   authorities       those of the next sandboxes (store/authorities.h)
+ *   trust             that of the next sandboxes (store/authorities.h)
+ *   packages          package files, by their hashes (store/packages.h)
+ *   cove-init, cove-guard  lead to programs in memory, while a sandbox lends them (box/lent.h)
  *   images/empty      a directory that is always empty (the second lower of a read-only tree)
  *
  * A directory whose lock nobody holds is a sandbox that does not run.  With a record it is kept
@@ -55,11 +56,11 @@ int store_create(const char *state, struct sandbox_dir *out, struct error *err);
 /* Removes the sandbox with everything in it, whatever modes the payload left, and closes. */
 int store_remove(struct sandbox_dir *dir, struct error *err);
 
-/* What a sandbox that is to come finds in its directory. */
-typedef bool spare_furnish(const void *owner, int parent, int dir);
+/* Puts there what a sandbox that is to come finds in its directory; false: it could not. */
+typedef bool spare_furnish(const void *owner, int dir);
 
-/* Leaves a directory ready for the next store_create(), with what `furnish` puts into it, unless NULL; true if
- * a first layer is among that.  Best effort. */
+/* Leaves a directory ready for the next store_create(), with what `furnish` puts into it, unless NULL.  Best
+ * effort. */
 void store_make_spare(int parent, spare_furnish *furnish, const void *owner);
 
 /* Removes what dead keepers left and has no record; what has one, and was not tidied up, is added
@@ -99,6 +100,10 @@ int store_write_record(int dir, const char *bytes, size_t len, struct error *err
 
 /* From now on the directory is no more than what a dead keeper left. */
 void store_drop_record(int dir);
+
+/* Begins to write it to the disk, and what the sandbox is, so that a crash of the machine leaves each whole or
+ * as it was. */
+void store_flush_record(int dir);
 
 /* Removes everything but the upper directories, what they lie on, and what is known of it.  Best effort. */
 void store_tidy(int dir);

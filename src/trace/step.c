@@ -45,6 +45,7 @@ void step_free(struct step *step)
     strings_free(&step->argv);
     strings_free(&step->environment);
     free(step->cwd);
+    free(step->kind);
     free(step->user);
     free_end(&step->end);
     *step = STEP_NONE;
@@ -240,6 +241,7 @@ static const struct member started_members[] = {
     { "environment", &member_list, AT(environment) },
     { "environment_left_out", &member_number, AT(environment_left_out) },
     { "inside", &member_flag, AT(inside), .later = true },
+    { "kind", &member_text_or_null, AT(kind), .later = true },
     { "number", &member_number, AT(number) },
     { "tty", &member_flag, AT(tty) },
     { "user", &member_text_or_null, AT(user) },

@@ -107,6 +107,7 @@ struct step {
     struct strings environment; /* names only */
     uint64_t environment_left_out;
     bool detached, tty;
+    char *kind;  /* what it is if it is no command: "cp"; NULL */
     bool inside; /* a program inside has said all this, and nobody else knows of it */
     struct step_end end;
 

@@ -47,7 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int top = fuzz_scratch_top();
     char root[96], home[128];
     const struct registry_places places = { root, home, NULL, getuid(), NULL };
-    struct strings registries = STRINGS_NONE, notes = STRINGS_NONE;
+    struct strings registries = STRINGS_NONE, notes = STRINGS_NONE, variables = STRINGS_NONE;
     struct rule_list list = RULE_LIST_NONE;
     size_t which = size ? data[0] % (sizeof files / sizeof *files) : 0;
 
@@ -57,12 +57,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         put(top, files[which], data + 1, size - 1);
     for (size_t i = 0; i < REGISTRY_COUNT; i++)
         strings_add(&registries, registry_names[i]);
-    registries_read(&registries, REGISTRIES_OF_USER, &places, &list, &notes);
+    registries_read(&registries, REGISTRIES_OF_USER, &places, &list, &variables, &notes);
     for (size_t i = 0; i < list.len; i++)
         check_rule(&list.items[i]);
     for (size_t i = 0; i < notes.len; i++)
         for (const char *at = notes.items[i]; *at; at++)
             check((unsigned char)*at >= 0x20 && *at != 0x7f);
+    for (size_t i = 0; i < variables.len; i++)
+        check(strchr(variables.items[i], '=') && !strchr(variables.items[i], '\n'));
+    strings_free(&variables);
     rule_list_free(&list);
     strings_free(&notes);
     strings_free(&registries);

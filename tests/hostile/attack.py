@@ -17,7 +17,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from support.harness import COVE, IDENTITY, PATIENCE, PROBES, ROOT, UNSAFE, Place, equal, main, skip, test  # noqa: E402,F401
-from support.running import adopt_orphans, cold  # noqa: E402,F401
+from support.running import adopt_orphans, cold, doings  # noqa: E402,F401
 
 PROBE = PROBES / "probe"
 SOAK_SECONDS = float(os.environ.get("COVE_SOAK_SECONDS", "2"))
@@ -196,6 +196,11 @@ def status_of(pid):
     return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
 
 
+def memory_of(pid):
+    """In KiB."""
+    return int(status_of(pid)["VmRSS"].split()[0])
+
+
 def nothing_is_left(place, what="", seconds=5):
     """No directory of a sandbox, no mount, no process that we now have to reap.  What a run leaves
     is removed behind its back, so that its user need not wait."""
@@ -316,11 +321,12 @@ def cove_with_once(place, prefix, *args, env=None, input=b"", cwd=None, timeout=
         out, err = process.communicate(input, timeout=timeout)
     except subprocess.TimeoutExpired:
         below = descendants(process.pid)
+        found = doings([process.pid, *below])
         for pid in [process.pid, *below]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         process.communicate()
-        raise AssertionError(f"it hangs: {' '.join(map(str, prefix))} cove {' '.join(map(str, args))}") from None
+        raise AssertionError(f"it hangs: {' '.join(map(str, prefix))} cove {' '.join(map(str, args))}: {found}") from None
 
     class Done:
         returncode, stdout, stderr = process.returncode, out, err
@@ -353,7 +359,7 @@ def traced_command(place, *words, env=None, cwd=None, calls="execve,execveat,clo
     if not shutil.which("strace"):
         skip("strace is not installed")
     log = place.dir / "trace"
-    result = cove_with(place, [shutil.which("strace"), "-f", "-qq", "-y", "--pidns-translation", "-s", "300", "-o", log, "-e", f"trace={calls}"], *words, env=env, cwd=cwd)
+    result = cove_with(place, [shutil.which("strace"), "-f", "--seccomp-bpf", "-qq", "-y", "--pidns-translation", "-s", "300", "-o", log, "-e", f"trace={calls}"], *words, env=env, cwd=cwd)
     lines, inside, seen, parents = [], set(), set(), {}
     everything = log.read_text(errors="replace").splitlines()
     for line in everything:  # the parent's line may be finished long after its child ran

@@ -4,7 +4,7 @@ import json
 import os
 import time
 
-from attack import UNSAFE, control_fires, equal, main, test
+from attack import UNSAFE, control_fires, equal, main, memory_of, test
 from support.running import nothing_left, reap, wait_for
 from support.staying import execute, good, steps
 
@@ -58,10 +58,6 @@ def processor(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def memory(pid):
-    return int(open(f"/proc/{pid}/statm").read().split()[1]) * 4
-
-
 def descriptors(pid):
     """Without those that are there for a moment."""
     counts = []
@@ -81,6 +77,7 @@ def only_who_began_a_step_can_end_it_and_nothing_else_is_heard(place):
         pid = keeper(place, ident)
         good(execute(place, ident, "true"))
         wait_for(lambda: steps(place, ident)[0]["state"] == "over", what="the end of the first step")
+        wait_for(lambda: os.path.lexists(place.state / "cove-init"), what="its rest, from which on it lends PID 1's program")
         before = descriptors(pid)
         script = '''
 mine = meet()
@@ -141,7 +138,7 @@ def a_flood_of_marks_is_not_recorded_and_keeps_nobody_waiting(place):
         with staying(place, binary=binary, **kwargs) as ident:
             pid = keeper(place, ident)
             good(place.cove("exec", "-d", ident, "--", "python3", "-c", TALK + FLOOD.replace("SECONDS", str(seconds))))
-            used, kept = processor(pid), memory(pid)
+            used, kept = processor(pid), memory_of(pid)
             begun = time.monotonic()
             while time.monotonic() < begun + seconds:
                 asked = time.monotonic()
@@ -149,7 +146,7 @@ def a_flood_of_marks_is_not_recorded_and_keeps_nobody_waiting(place):
                 good(place.cove("show", ident))
                 assert time.monotonic() - asked < 5, "another command has to wait"
             used = processor(pid) - used
-            assert memory(pid) - kept < 8192 or "COVE_SANITIZED" in os.environ, "memory of the keeper, in KiB"  # a sanitizer keeps what was freed
+            assert memory_of(pid) - kept < 8192 or "COVE_SANITIZED" in os.environ, "memory of the keeper, in KiB"  # a sanitizer keeps what was freed
             wait_for(lambda: steps(place, ident)[0]["state"] == "over", what="the end of the flood")
             return sum(row["inside"] for row in steps(place, ident)), used
 

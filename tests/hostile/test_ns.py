@@ -180,6 +180,8 @@ def watch_tasks(run, seconds, seen):
             status = status_of(pid)
             if program == "?" or program == os.path.realpath(run.args[0]) or "Seccomp" not in status:
                 continue  # gone, or still our own code that sets the sandbox up
+            if "cove-gateway" in program and len(status["NSpid"].split()) == len(status_of("self")["NSpid"].split()):
+                continue  # it makes keys, outside
             inside = status["NSpid"].split()[-1]
             if "cove-init" in program:
                 # Init keeps capabilities, and so does a child of its until it has become the command.  All

@@ -12,10 +12,11 @@ import signal
 import subprocess
 import time
 
-from attack import (COVE, IDENTITY, PATIENCE, SOAK_SECONDS, Running, attack, attack_host, control_fires, descendants, equal, libc, list_directory, main, nothing_is_left,
+from attack import (COVE, IDENTITY, PATIENCE, SOAK_SECONDS, Running, attack, attack_host, control_fires, descendants, equal, libc, list_directory, main, memory_of, nothing_is_left,
                     program_of, put_probe, skip, status_of, test)
 from support.disks import mount_small, root_shifts_memory
 from support.lacking import without
+from support.running import at_once
 
 
 # --- the neighbour, and the owner -------------------------------------------------------------------
@@ -99,7 +100,7 @@ def ended_by(report, summary, limit, what):
 
 # --- rows -------------------------------------------------------------------------------------------
 
-@test(id="RES-01")
+@test(judges_time=True, id="RES-01")
 def a_fork_bomb_stops_at_its_limit_and_the_neighbour_answers(place):
     with Neighbour(place) as neighbour:
         for kind in ("fork", "thread", "exec"):
@@ -114,7 +115,7 @@ def a_fork_bomb_stops_at_its_limit_and_the_neighbour_answers(place):
             bomb.process.communicate()
 
 
-@test(id="RES-02")
+@test(judges_time=True, id="RES-02")
 def a_memory_bomb_ends_itself_and_nobody_else(place):
     """What the kernel keeps for files is given back by itself, and counts only where a group counts it."""
     plan = place.cove("run", "--print-plan", "--memory", "64M", "--", "true").text
@@ -213,7 +214,7 @@ def descriptors_are_bounded(place):
         control_fires(len(list_directory(f"/proc/{bomb.pid}/fd")) > 400, "without the limit there are more")
 
 
-@test(id="RES-07")
+@test(judges_time=True, id="RES-07")
 def burning_processors_leaves_the_neighbour_its_time(place):
     plan = place.cove("run", "--print-plan", "--cpus", "0.05", "--", "true").text
     hard = "cpus 0.05 <- hard" in plan
@@ -252,7 +253,7 @@ class Owner:
         return max(took)
 
 
-@test(id="RES-08")
+@test(judges_time=True, id="RES-08")
 def a_storm_on_the_disk_leaves_the_owner_and_a_neighbour_their_turn(place):
     """It has no bandwidth of its own to keep to: what is shown is that everybody's turn comes, and that it ends."""
     owner, seconds = Owner(place), 2 if SOAK_SECONDS <= 5 else 20
@@ -319,7 +320,7 @@ def a_flood_of_output_is_bounded_and_fills_no_memory(place):
     # Nobody reads: the keeper must neither grow nor wait in a place where it cannot be ended.
     process = subprocess.Popen([COVE, "run", "--rm", "--", "yes"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=place.env, cwd=place.work)
     time.sleep(1.5)
-    grown = int(status_of(process.pid)["VmRSS"].split()[0])
+    grown = memory_of(process.pid)
     process.send_signal(signal.SIGTERM)
     process.stdout.close()
     process.wait(timeout=10)
@@ -329,7 +330,7 @@ def a_flood_of_output_is_bounded_and_fills_no_memory(place):
     control_fires(len(result.out) == 4000000, "without the limit all of it comes")
 
 
-@test(id="RES-10")
+@test(judges_time=True, id="RES-10")
 def zombies_are_reaped(place):
     with Running(place, "zombies", 2000) as bomb:
         deadline = time.monotonic() + 1.5  # on a busy machine PID 1's turn comes later
@@ -415,13 +416,14 @@ def a_path_of_tens_of_thousands_of_places_is_searched_and_no_more(place):
     equal(result.code, 127, f"a hundred thousand in a shell: {result!r}"[-300:])
 
 
-@test(id="RES-15")
+@test(judges_time=True, id="RES-15")
 def time_ends_whatever_refuses_to_hear(place):
     """SIGTERM at the end of the time, and two seconds later the end."""
     put_probe(place)
-    for script in ("exec ./probe stubborn", "kill -STOP $$", "trap '' TERM; while :; do sleep 0.1; done", "exec sleep 100"):
-        path = place.dir / "report.json"
-        result = place.sh(script, options=("--timeout", "1s", "--report", path), timeout=30)
+    scripts = ("exec ./probe stubborn", "kill -STOP $$", "trap '' TERM; while :; do sleep 0.1; done", "exec sleep 100")
+    paths = [place.dir / f"report{number}.json" for number in range(len(scripts))]
+    results = at_once(lambda row: place.sh(row[0], options=("--timeout", "1s", "--report", row[1]), timeout=30), list(zip(scripts, paths)))
+    for script, path, result in zip(scripts, paths, results):
         took = json.loads(path.read_text())["usage"]["wall_us"] / 1e6
         equal(result.code, 124, f"{script}: {result!r}")
         assert 1 <= took < 1 + 2 + 1, f"{script}: {took:.1f} s"

@@ -199,7 +199,7 @@ def consent_to_one_content_is_none_to_another(place):
     refused = place.cove("apply", "--yes", "--allow-autorun", ".envrc", "--reviewed", reviewed)
     assert refused.code == 125 and "reviewed" in refused.errors, refused
     equal((place.work / ".envrc").read_text(), "harmless\n")
-    state = [path for path in names_below(place.state) if not re.match(r"(sandboxes|images|spare|lock|authorities)", path)]
+    state = [path for path in names_below(place.state) if not re.match(r"(sandboxes|images|spare|lock|trust)", path)]
     equal(state, [], "nothing about consent is kept")
 
 

@@ -37,13 +37,22 @@ def make_repository(place):
     trap.chmod(0o755)
 
 
+def setting(key):
+    """As git config would write it, which takes its time for each; the trap's path is the shell's to fill in."""
+    special = {"include": "$PWD/.git/more", "includeIf": "$PWD/.git/more", "core.hooksPath": "$PWD/.git/hooks", "alias": "!$PWD/trap", "submodule": "!$PWD/trap", "protocol": "always"}
+    section, name = key.rsplit(".", 1)
+    section, _, rest = section.partition(".")
+    head = f'[{section} "{rest}"]' if rest else f"[{section}]"
+    return f"{head}\n\t{name} = {special.get(key) or special.get(section) or '$PWD/trap'}\n"
+
+
 def plant(place):
     """Shell: a trap in the workspace, and everything of git that can lead to it."""
     return (f"printf '#!/bin/sh\\necho sprung >{place.dir}/sprung 2>/dev/null; cat\\n' >trap; chmod +x trap; mkdir -p .git/hooks; "
             f"for h in {HOOKS}; do cp trap .git/hooks/$h; done; "
             "printf '* filter=x diff=x merge=x ident eol=crlf\\n*.bin filter=lfs diff=lfs -text\\n' | tee .gitattributes >.git/info/attributes; "
-            f"for k in {' '.join(KEYS)}; do case $k in include*) v=$PWD/.git/more;; core.hooksPath) v=$PWD/.git/hooks;; alias*) v='!'$PWD/trap;; protocol*) v=always;; submodule*) v='!'$PWD/trap;; *) v=$PWD/trap;; esac; "
-            "git config $k \"$v\"; done; printf '[core]\\n\\tfsmonitor = %s/trap\\n' $PWD >.git/more; ")
+            f"cat >>.git/config <<END\n{''.join(map(setting, KEYS))}END\n"
+            "printf '[core]\\n\\tfsmonitor = %s/trap\\n' $PWD >.git/more; ")
 
 
 def sprung(place):

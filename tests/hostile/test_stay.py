@@ -11,7 +11,7 @@ import subprocess
 import threading
 import time
 
-from attack import COVE, IDENTITY, PATIENCE, SOAK_SECONDS, control_fires, equal, main, put_probe, test
+from attack import COVE, IDENTITY, PATIENCE, SOAK_SECONDS, control_fires, equal, main, memory_of, put_probe, status_of, test
 from support.running import descendants, nothing_left, one_error, reap, wait_for
 from support.staying import execute, keeper, pid_1, state, staying
 
@@ -25,25 +25,19 @@ def of_init(pid):
     return True
 
 
-def fields(pid):
-    with contextlib.suppress(OSError):
-        return dict(line.split(":", 1) for line in open(f"/proc/{pid}/status").read().splitlines() if ":" in line)
-    return {}
-
-
 def wrong_rights(place, ident, seen, over):
     """What processes inside have that they must not have, sampled until it is over."""
     first, found = pid_1(place, ident), set()
     while not over.is_set():
         for pid in descendants(first):
             # Looked at twice: what was read in between belongs to what it was both times.
-            before, its, after = of_init(pid), fields(pid), of_init(pid)
+            before, its, after = of_init(pid), status_of(pid), of_init(pid)
             if not its or "NoNewPrivs" not in its:
                 continue
             seen["ours" if before else "command"] += 1
-            found |= {(name, its[name].strip()) for name, wanted in (("Seccomp", "2"), ("NoNewPrivs", "1")) if its[name].strip() != wanted}
+            found |= {(name, its[name]) for name, wanted in (("Seccomp", "2"), ("NoNewPrivs", "1")) if its[name] != wanted}
             if not before and not after and int(its["CapEff"], 16) | int(its["CapPrm"], 16) | int(its["CapBnd"], 16):
-                found.add(("CapEff", its["CapEff"].strip()))
+                found.add(("CapEff", its["CapEff"]))
     return found
 
 
@@ -111,10 +105,10 @@ def every_way_to_enter_gives_the_same_sandbox(place):
         control_fires([line for line in loose if line not in plain], "a different dump without guards")
 
 
-# Looks at every process that comes, as fast as it can; what it got of our own programs.
+# Looks at every process that comes, as fast as it can, until it is told that it is enough; what it got of our own programs.
 SPY = r"""
-import os, sys, time
-end, found = time.monotonic() + float(sys.argv[1]), set()
+import os
+found = set()
 def tried(word, path, flags):
     try: fd = os.open(path, flags)
     except OSError: return
@@ -124,7 +118,8 @@ def tried(word, path, flags):
         found.add(word)
     except OSError: pass
     finally: os.close(fd)
-while time.monotonic() < end:
+open("/tmp/begun", "w")
+while not os.path.exists("/tmp/enough"):
     for name in os.listdir("/proc"):
         if not name.isdigit() or int(name) == os.getpid(): continue
         top = f"/proc/{name}"
@@ -143,12 +138,15 @@ print("found", *sorted(found), sep="\n")
 
 def spied(place, without=None):
     (place.work / "spy.py").write_text(SPY)
-    seconds, entered = str(max(2, SOAK_SECONDS)), 0
     with staying(place, without=without) as ident:
-        place.cove("exec", "-d", ident, "--", "sh", "-c", f"python3 spy.py {seconds} >/tmp/said; : >/tmp/over", without=without)
-        while execute(place, ident, "test -e /tmp/over", *(("--timeout", "30s") if entered % 2 else ()), without=without).code:
+        place.cove("exec", "-d", ident, "--", "sh", "-c", "python3 spy.py >/tmp/said; : >/tmp/over", without=without)
+        wait_for(lambda: execute(place, ident, "test -e /tmp/begun", without=without).code == 0, what="the spy")
+        entered, end = 0, time.monotonic() + max(2, SOAK_SECONDS)
+        while entered <= 10 or time.monotonic() < end:
+            execute(place, ident, "true", *(("--timeout", "30s") if entered % 2 else ()), without=without)
             entered += 1
-        assert entered > 10, f"only {entered} commands entered meanwhile"
+        execute(place, ident, "touch /tmp/enough", without=without)
+        wait_for(lambda: execute(place, ident, "test -e /tmp/over", without=without).code == 0, what="the end of the spy")
         return set(execute(place, ident, "cat /tmp/said", without=without).text.splitlines()[1:])
 
 
@@ -321,19 +319,24 @@ def the_name_and_id_of_one_that_is_removed_lead_nowhere(place):
             equal(place.cove("rollback", "same", "1").code == 0 and execute(place, "same", "cat f").text == "old\n", False)
 
 
+def size_of(path):
+    """Of one that is replaced by its next part just now: nothing."""
+    with contextlib.suppress(FileNotFoundError):
+        return path.stat().st_size
+    return 0
+
+
 @test(id="RES-09")
 def output_that_nobody_reads_and_floods_from_many_sides_take_no_memory(place):
-    def memory(pid):
-        return int(fields(pid)["VmRSS"].split()[0])
     with staying(place) as ident:
         execute(place, ident, "true")
-        before = memory(keeper(place, ident))
+        before = memory_of(keeper(place, ident))
         for _ in range(8):
             place.cove("exec", "-d", ident, "--", "sh", "-c", "yes | head -c 100000000; yes >&2")
         time.sleep(2)
-        grown = memory(keeper(place, ident)) - before
+        grown = memory_of(keeper(place, ident)) - before
         assert grown < 32 << 10, f"{grown} KiB more"
-        kept = sum(path.stat().st_size for path in (place.state / "sandboxes" / ident / "output").iterdir())
+        kept = sum(map(size_of, (place.state / "sandboxes" / ident / "output").iterdir()))
         assert kept < 8 * (9 << 20), f"{kept} bytes are kept"
         began = time.monotonic()
         equal(execute(place, ident, "echo fine").text, "fine\n")
@@ -348,7 +351,7 @@ def orphans_and_the_dead_are_buried(place):
         first = pid_1(place, ident)
 
         def there():
-            return [pid for pid in os.listdir("/proc") if pid.isdigit() and fields(pid).get("PPid", "").strip() == str(first)]
+            return [pid for pid in os.listdir("/proc") if pid.isdigit() and status_of(pid).get("PPid", "") == str(first)]
         wait_for(lambda: len(there()) <= 2, what="that all are buried")
         execute(place, ident, "sleep 100 >/dev/null 2>&1 &")
         control_fires(len(there()) >= 2, "one that lives is seen")
@@ -382,14 +385,13 @@ def connections_and_commands_that_are_too_many_are_refused_and_the_others_go_on(
 @test(id="RES-14")
 def huge_words_are_refused_or_taken_and_cost_nothing_afterwards(place):
     with staying(place) as ident:
-        def memory():
-            return int(fields(keeper(place, ident))["VmRSS"].split()[0])
         execute(place, ident, "true")
-        before = memory()
+        before = memory_of(keeper(place, ident))
         for _ in range(10):
             done = place.cove("exec", ident, "--", "true", *["x" * 100000] * 12)
             assert done.code in (0, 125, 126), done
-        assert memory() - before < 16 << 10 or "COVE_SANITIZED" in os.environ, f"{memory() - before} KiB more"  # a sanitizer keeps what was freed
+        grown = memory_of(keeper(place, ident)) - before
+        assert grown < 16 << 10 or "COVE_SANITIZED" in os.environ, f"{grown} KiB more"  # a sanitizer keeps what was freed
         equal(execute(place, ident, "echo fine").text, "fine\n")
 
 

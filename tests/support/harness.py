@@ -18,6 +18,7 @@ COVE = os.environ.get("COVE", str(ROOT / os.environ.get("COVE_BUILD", "build") /
 UNSAFE = os.environ.get("COVE_UNSAFE", str(ROOT / "build-unsafe/src/cli/cove"))
 PATIENCE = int(os.environ.get("COVE_PATIENCE", "1"))  # how much slower an emulated machine may be; waits are longer by that
 PROBES = pathlib.Path(os.environ.get("COVE_PROBES", ROOT / "build/tests/hostile"))
+PART = os.environ.get("COVE_JUDGING")  # of a suite: tests that judge time, or (empty) the others
 
 _tests = []
 
@@ -32,10 +33,12 @@ def skip(reason):
     raise Skipped(reason)
 
 
-def test(function=None, *, identities=("root", "user", "nested"), id=None):
-    """Marks a test.  `id` is a row of the check suite, such as NS-01."""
+def test(function=None, *, judges_time=False, identities=("root", "user", "nested"), id=None):
+    """Marks a test.  `id` is a row of the check suite, such as NS-01.  One that judges how long something takes, on a machine
+    that has other work beside, runs where there is little of it: tests/run runs those of a suite by themselves."""
     def mark(f):
-        _tests.append((f, identities, id))
+        if PART is None or bool(PART) == judges_time:
+            _tests.append((f, identities, id))
         return f
     return mark(function) if function else mark
 
@@ -88,11 +91,11 @@ class Place:
         return self.run("sh", "-c", script, **kwargs)
 
     def close(self):
-        subprocess.run(["chmod", "-R", "u+rwX", self.dir], stderr=subprocess.DEVNULL)
         for _ in range(100):  # a guard may still be preparing what the next sandbox would have used
             subprocess.run(["rm", "-rf", self.dir], stderr=subprocess.DEVNULL)  # shutil gives up in a deep tree
             if not self.dir.exists():
                 break
+            subprocess.run(["chmod", "-R", "u+rwX", self.dir], stderr=subprocess.DEVNULL)
             time.sleep(0.02)
 
     def directories_and_mounts(self):
@@ -141,8 +144,23 @@ def say(line):
             progress.write(f"     {pathlib.Path(sys.argv[0]).stem[5:]} as {IDENTITY}: {line}\n")
 
 
+def run_one(function):
+    """Runs a test in a place of its own: why it was skipped, and why it failed."""
+    place = Place()
+    try:
+        function(place)
+        return None, None
+    except Skipped as why:
+        return why, None
+    except Exception:
+        return None, traceback.format_exc()
+    finally:
+        place.close()
+
+
 def main():
-    """Runs the tests of this file that match argv (substring), as TAP."""
+    """Runs the tests of this file that match argv (substring), as TAP.  Behind each is how long it took, and how much of
+    that its processes worked, as far as they were waited for: the rest was waiting."""
     only, number, failed = sys.argv[1:], 0, 0
     for function, identities, row in _tests:
         if IDENTITY not in identities:
@@ -151,18 +169,12 @@ def main():
         if only and not any(word in name or word in function.__name__ for word in only):
             continue
         number += 1
-        place = Place()
-        try:
-            function(place)
-            say(f"ok {number} - {name}")
-        except Skipped as why:
-            say(f"ok {number} - {name} # SKIP {why}")
-        except Exception:
-            failed += 1
-            say(f"not ok {number} - {name}")
-            for line in traceback.format_exc().splitlines():
-                print(f"# {line}", flush=True)
-        finally:
-            place.close()
+        began, worked = time.monotonic(), sum(os.times()[:4])
+        skipped, wrong = run_one(function)
+        failed += wrong is not None
+        said = f"SKIP {skipped}" if skipped else f"{time.monotonic() - began:.2f} s, {sum(os.times()[:4]) - worked:.2f} s of work"
+        say(f"{'not ok' if wrong else 'ok'} {number} - {name} # {said}")
+        for line in (wrong or "").splitlines():
+            print(f"# {line}", flush=True)
     print(f"1..{number}", flush=True)
     sys.exit(failed > 0)

@@ -117,7 +117,7 @@ def disturbed(place, dice):
     call, way = dice.choice(DISTURBED), dice.choice(WAYS)
     when = dice.choice(("1", "2", "3+", "1+", str(dice.randrange(1, 30)))) if way[0] == "e" else "1+"
     options = dice.choice(((), ("--rm",), ("--memory", "200M"), ("--rm", "--timeout", "50ms")))
-    command = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"trace={call}", "-e", f"inject={call}:{way}:when={when}", harness.COVE, "run", "-q", *options, "--", "sh", "-c",
+    command = ["strace", "-f", "--seccomp-bpf", "-qq", "-o", "/dev/null", "-e", f"trace={call}", "-e", f"inject={call}:{way}:when={when}", harness.COVE, "run", "-q", *options, "--", "sh", "-c",
                "mkdir -p a/b; echo x >a/b/c; chmod 0 a/b; sleep 0.05"]
     what = f"{call} {way} {when} {options}"
     process = subprocess.Popen(command, cwd=place.work, env=place.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)

@@ -4,6 +4,7 @@ The test process is made the one that orphans go to, so every process of a sandb
 its keeper becomes a descendant of the test, and nobody else's sandboxes can be taken for ours.
 """
 import atexit
+import concurrent.futures
 import contextlib
 import ctypes
 import hashlib
@@ -123,6 +124,12 @@ def wait_for(condition, seconds=5, what="it"):
         time.sleep(0.01)
 
 
+def at_once(does, cases):
+    """What `does` gives for each case, all at the same time: for what waits most of its time.  It must not reap()."""
+    with concurrent.futures.ThreadPoolExecutor(len(cases)) as pool:
+        return list(pool.map(does, cases))
+
+
 def read_until(stream, wanted, seconds=10):
     """Reads from a pipe or terminal until `wanted` has come."""
     fd = stream if isinstance(stream, int) else stream.fileno()
@@ -182,6 +189,15 @@ def _state(pid):
         return "Z"
 
 
+def doings(pids):
+    """What processes are at, for a test that waits in vain: name, system call, and where in the kernel."""
+    found = {}
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            found[pid] = [pathlib.Path(f"/proc/{pid}/{name}").read_text().split(" 0x")[0].strip() for name in ("comm", "syscall", "wchan")]
+    return found
+
+
 def descendants(top=None):
     """Living processes below `top` (this one), without zombies."""
     top = top or os.getpid()
@@ -195,11 +211,11 @@ def descendants(top=None):
 
 def left(place):
     """What sandboxes of this place, and commands of this test, have left."""
-    found = [f"process {pid}: {_name(pid)}" for pid in descendants()]
+    found = [f"process {pid}: {name_of(pid)}" for pid in descendants()]
     return found + place.directories_and_mounts()
 
 
-def _name(pid):
+def name_of(pid):
     try:
         return open(f"/proc/{pid}/comm").read().strip()
     except OSError:
@@ -270,3 +286,15 @@ def stop(process):
     for stream in (process.stdin, process.stdout, process.stderr):
         if stream:
             stream.close()
+
+
+def gateways(place):
+    """Those whose keeper has its state here. Known by what was executed: a name is lost for a moment by execveat."""
+    found = []
+    for process in pathlib.Path("/proc").iterdir():
+        with contextlib.suppress(OSError, IndexError):
+            if process.name.isdigit() and (process / "cmdline").read_bytes() == b"cove-gateway\0":
+                keeper = (process / "stat").read_text().rpartition(")")[2].split()[1]
+                if os.fsencode(str(place.state)) in pathlib.Path(f"/proc/{keeper}/environ").read_bytes():
+                    found.append(int(process.name))
+    return found

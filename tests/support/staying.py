@@ -65,5 +65,16 @@ def good(done):
     return done
 
 
+def requested(place, ident):
+    """What its trace says of requests, one after the other."""
+    lines = map(json.loads, (place.state / "sandboxes" / ident / "trace.jsonl").read_text().splitlines())
+    return [line["data"] for line in lines if line["kind"] == "request"]
+
+
+def let_through_to(place, ident):
+    """The hosts, by its trace."""
+    return {request["host"] for request in requested(place, ident) if request["verdict"] == "allow"}
+
+
 def steps(place, ident):
     return json.loads(place.cove("steps", "--json", ident).out)["steps"]

@@ -187,7 +187,8 @@ class Stay:
     def judge_fork(self, what, ident, wanted):
         read = ("exec", ident, "--", "sh", "-c", "cat log 2>/dev/null; true")
         done = self.cove(*read)
-        if done.code == 125 and not self.keeper(ident):  # it was ready, and what came then was too much for it
+        if done.code == 125:  # it was ready, and what came then was too much for it: it goes, or has gone
+            wait_for(lambda: reap() or not self.keeper(ident), seconds=20, what=f"{what}: the end of a keeper that answers with {done!r}")
             done = self.cove("start", ident)
             assert done.code == 0, f"{what}: the new one does not start again: {done!r}"
             done = self.cove(*read)

@@ -184,6 +184,11 @@ def a_rollback_ends_what_runs(place):
         equal(execute(place, ident, "ls").text, "one\ntwo\n", "what was copied while they ran")
         one_error(place.cove("rollback", ident, "99"), "no step 99")
         one_error(place.cove("rollback", ident, "nothing"), "no snapshot")
+        equal(good(place.cove("rollback", f"{ident}@2")).text, f"{ident}\n", "as cove fork has it")
+        for words, form in ((("rollback", ident), "cove rollback ID STEP"), (("rollback", f"{ident}@99"), "no step 99"), (("fork", ident, "3"), "ID@STEP"), (("undo", "3", ident), "cove undo ID 2"),
+                            (("undo", f"{ident}@3"), "ID@STEP is for cove fork"), (("diff", f"{ident}@3"), "cove diff ID A..B"), (("logs", ident, "3"), "cove logs --step N ID"),
+                            (("attach", ident, "3"), "cove attach --step N ID"), (("explore", ident, "3", "--", "true"), "ID@STEP")):
+            assert form in place.cove(*words).errors, words
 
 
 @test
@@ -285,7 +290,7 @@ def a_snapshot_outlives_its_sandbox(place):
             equal(good(place.cove("snapshot", "rm", "good", "still")).text, "good\nstill\n")
         finally:
             place.cove("rm", "-f", fork)
-        one_error(place.cove("snapshot", "rm", "good"), "no snapshot", code=1)
+        one_error(place.cove("snapshot", "rm", "good"), "no snapshot")
         one_error(place.cove("fork", "good"), "neither")
 
 

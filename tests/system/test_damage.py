@@ -34,7 +34,7 @@ def failed(done, what):
 
 def free(place):
     """The guard is done with it."""
-    wait_for(lambda: not [path for name in ("control", "t", "trusted", "w0") for path in (place.state / "sandboxes").glob(f"*/{name}")], what="its end")
+    wait_for(lambda: not [path for name in ("control", "trust/t", "trust/trusted", "w0") for path in (place.state / "sandboxes").glob(f"*/{name}")], what="its end")
 
 
 @test

@@ -112,6 +112,13 @@ def first_tree(place, pick):
 
 
 @test
+def without_any_sandbox_a_name_is_said_to_be_none(place):
+    done = place.cove("diff", "nosuch")
+    equal((done.code, done.out), (125, b""), done)
+    assert "no sandbox is called 'nosuch'" in done.errors and f"no sandbox of {place.work} is kept" in done.errors, done
+
+
+@test
 def git_makes_of_a_diff_what_the_sandbox_saw(place):
     """A hundred random sequences of changes, and as many more as there are identities."""
     tool("git")
@@ -125,7 +132,7 @@ def git_makes_of_a_diff_what_the_sandbox_saw(place):
         script = random_script(pick)
         seen = tree_in_tar(change(place, script + "\ntar cf - --hard-dereference ."))
         done = place.cove("diff")
-        if done.code == 1:  # nothing was changed, and so nothing kept
+        if done.code == 125:  # nothing was changed, and so nothing kept
             equal(as_git_sees(seen), as_git_sees(tree_of(place.work)), script)
             continue
         equal(done.code, 0, done)
@@ -161,6 +168,23 @@ def binary_files_are_shown_by_size(place):
     assert "0 B > 2.0 KiB  new" in text and "2.9 KiB > 1.0 KiB  old" in text, text
     code, out = on_terminal(place, "diff")
     assert code == 0 and b"# binary: 3000 bytes before, 1024 after" in out and b"literal" not in out, out
+
+
+@test
+def a_large_binary_file_is_in_a_patch_only_if_that_is_asked_for(place):
+    subprocess.run(["git", "init", "-q", place.work], check=True)
+    write(place.work / "with blank", bytes(300000))
+    change(place, "head -c 100000 /dev/urandom >new; head -c 2048 /dev/urandom >little; head -c 70000 /dev/urandom >'with blank'; head -c 70000 /dev/zero | tr '\\0' a >text")
+    short, whole = place.cove("diff"), place.cove("diff", "--binary")
+    assert len(short.out) < 80000 and "# binary: 0 bytes before, 100000 after; --binary writes them\ndiff --git a/new b/new\n" in short.text and "\nBinary files /dev/null and b/new differ\n" in short.text, short
+    assert "Binary files a/with blank and b/with blank differ\n" in short.text and short.text.count("GIT binary patch") == 1, short
+    equal((whole.text.count("GIT binary patch"), "differ" in whole.text), (3, False))
+    for name, patch, good in (("short", short, False), ("whole", whole, True)):
+        (place.dir / name).write_bytes(patch.out)
+        done = subprocess.run(["git", "-C", place.work, "apply", "--check", place.dir / name], capture_output=True, text=True)
+        equal(done.returncode == 0, good, done)
+    code, out = on_terminal(place, "diff", "--binary")
+    assert code == 0 and b"literal" not in out, out
 
 
 # What git ignores
@@ -400,7 +424,7 @@ def paths_are_those_of_the_current_directory(place):
     equal(place.cove("diff", "--name-only", place.work / "a").text.split(), ["a"])
     one_error(place.cove("diff", "../../elsewhere", cwd=sub), "not in the workspace")
     done = place.cove("diff", "nothing-here")
-    assert done.code == 1 and "'nothing-here' is neither" in done.errors, done
+    assert done.code == 125 and "'nothing-here' is neither" in done.errors, done
     equal(place.cove("apply", "--yes", "--exclude", "b", ".", cwd=sub).code, 0)
     equal(((sub / "deep/a").read_text(), (sub / "b").exists(), (place.work / "a").read_text(), (sub / "new/dir/f").read_text()), ("2\n", False, "1\n", "3\n"))
 
@@ -443,6 +467,9 @@ def a_conflict_shows_both_sides_and_loses_none(place):
     for wanted in ("conflict: both (what the sandbox began with is not known any more)", "--- host/both", "+++ sandbox/both", "-owner", "+agent",
                    "--conflict host", "--conflict both"):
         assert wanted in done.errors, done
+    # The advice is about this sandbox, whichever is the last one when it is followed.
+    name = json.loads(place.cove("ls", "--json").out)[0]["name"]
+    assert f"cove apply --conflict sandbox {name} PATH" in done.errors, done
     equal(((place.work / "both").read_text(), (place.work / "gone").read_text()), ("one\nowner\n", "owner\n"))
     equal((place.work / "other").read_text(), "one\ntwo\nagent\n")
 

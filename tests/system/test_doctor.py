@@ -75,7 +75,7 @@ def this_host_can_run_sandboxes_and_nothing_is_left(place):
     equal(checks["sandbox"]["result"], "ok")
     equal([name for name, check in checks.items() if check["result"] in ("missing", "unknown")], [])
     equal(("root" in checks["host"]["found"], "not the machine's" in checks["host"]["found"]), (IDENTITY == "root", IDENTITY == "nested"))
-    before, later = set(os.listdir(place.state)), {"spare", "spare.new", "authorities"}  # made for the next start by whoever ended the last
+    before, later = set(os.listdir(place.state)), {"spare", "spare.new", "trust"}  # made for the next start by whoever ended the last
     examine(place)
     nothing_left(place)
     equal(set(os.listdir(place.state)) - later, before - later, "what is in the state directory")

@@ -7,7 +7,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from support.harness import IDENTITY, equal, main, skip, test  # noqa: E402
-from support.running import adopt_orphans, write  # noqa: E402
+from support.running import adopt_orphans, tool, write  # noqa: E402
 
 
 def explained(place, *command, options=()):
@@ -43,6 +43,14 @@ def explain_says_that_nothing_was_refused(place):
     done = place.run("true", options=("--explain",))
     equal(done.code, 0)
     assert done.errors.strip(), "it says so, and that it is slower"
+
+
+@test
+def explain_lists_a_name_that_no_rule_allows(place):
+    tool("curl")
+    done = place.run("curl", "-s", "http://refused.example/", options=("--explain",))
+    assert "no rule allows refused.example at port 80" in done.errors and "cove allow refused.example" in done.errors, done
+    assert "was refused" not in done.errors, done
 
 
 @test

@@ -121,7 +121,7 @@ def set_id_bits_stay_here_and_what_is_not_there_is_an_error(place):
     with tarfile.open(fileobj=io.BytesIO(place.cove("export").out)) as archive:
         equal(archive.getmember("s").mode, 0o755)
     done = place.cove("export", "nothing")
-    assert done.code == 1 and done.out == b"" and "neither a sandbox nor a path" in done.errors, done
+    assert done.code == 125 and done.out == b"" and "neither a sandbox nor a path" in done.errors, done
     one_error(place.cove("export", "-o", place.dir / "no/such/dir"), "no/such/dir")
 
 

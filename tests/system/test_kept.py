@@ -327,7 +327,7 @@ def a_sandbox_is_named_by_its_name_or_the_beginning_of_its_id(place):
         equal((done.code, json.loads(done.out)["id"]), (0, identity), word)
     for word in (identity[:2], ""):
         assert place.cove("show", word).code != 0
-    one_error(place.cove("show", "zzz9"), "zzz9", "cove ls", code=1)
+    one_error(place.cove("show", "zzz9"), "zzz9", "cove ls")
 
 
 @test
@@ -374,7 +374,7 @@ def a_run_goes_on_in_a_sandbox_that_is_there(place):
     record = the_record(place)
     equal((record["name"], record["exit_code"], record["argv"][2]), ("on", 4, "cat log; cat file; exit 4"))
     assert b"+one\n+two\n" in place.cove("diff").out
-    one_error(keep(place, "true", "--continue", "--name", "nobody"), "nobody", code=1)
+    one_error(keep(place, "true", "--continue", "--name", "nobody"), "nobody")
     one_error(keep(place, "true", "--continue", "--read", "/nowhere"), "/nowhere")
     equal(keep(place, "cat log", "--continue").text, "one\ntwo\n", "a start that failed took nothing")
     running = start(place, "run", "--continue", "--", "sh", "-c", "echo there; sleep 100")
@@ -410,7 +410,7 @@ def without_a_word_the_last_sandbox_of_the_work_tree_is_meant(place):
     other.mkdir()
     (place.work / "sub").mkdir()
     commit(place)
-    one_error(place.cove("show"), str(place.work), "cove ls", code=1)
+    one_error(place.cove("show"), str(place.work), "cove ls")
     keep(place, "touch a", "--name", "first")
     keep(place, "touch a", "--name", "second")
     keep(place, "touch a", "--name", "elsewhere", cwd=other)
@@ -485,10 +485,10 @@ def rm_removes_all_that_are_named_and_says_which_were_not_there(place):
     for name in ("a", "b", "c"):
         keep(place, "touch x", "--name", f"the-{name}")
     done = place.cove("rm", "the-a", "nosuch", "the-b")
-    equal((done.code, len(done.text.split()), len(done.errors.splitlines())), (1, 2, 1))
+    equal((done.code, len(done.text.split()), len(done.errors.splitlines())), (125, 2, 1))
     equal([record["name"] for record in records(place)], ["the-c"])
     equal(place.cove("rm", "-f", "nosuch").code, 0)
-    equal(place.cove("rm", "the-c", "the-c").code, 1, "the second time it is not there")
+    equal(place.cove("rm", "the-c", "the-c").code, 125, "the second time it is not there")
     one_error(place.cove("rm"), "cove rm ID")
     nothing_left(place)
 
@@ -550,6 +550,32 @@ def what_is_mounted_below_a_dead_sandbox_is_not_removed_with_it(place):
     settled(place)
     assert not (place.state / "sandboxes" / names[2]).exists(), "the sweep has been there"
     equal((precious / "folder/file").read_text(), "mine", "what is mounted in it or on it")
+
+
+@test
+def its_record_goes_to_the_disk_when_it_is_over_or_has_run_for_a_while(place):
+    tool("strace")
+
+    def traced(*words):
+        calls = place.dir / f"calls-{len(list(place.dir.iterdir()))}"
+        return calls, subprocess.Popen(["strace", "-f", "-y", "-qq", "-o", calls, "-e", "trace=sync_file_range", COVE, *words], cwd=place.work, env=place.env,
+                                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+
+    def synced(*words):
+        calls, process = traced(*words)
+        process.communicate()
+        return calls.read_text().count("/record.json>,")
+
+    equal(synced("run", "--rm", "--", "sh", "-c", "echo 1 >f"), 0, "nothing is kept")
+    equal(synced("run", "--", "sh", "-c", "echo 1 >f"), 1)
+    calls, process = traced("create")  # whose guard goes on, and so does who traces it
+    ident = process.stdout.readline().decode().strip()
+    try:
+        wait_for(lambda: all(f"/{name}>," in calls.read_text() for name in ("record.json", "spec.json")), seconds=20, what="the record")
+    finally:
+        place.cove("rm", "-f", "--all")
+        finish(process)
+    nothing_left(place)
 
 
 adopt_orphans()

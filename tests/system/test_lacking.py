@@ -99,6 +99,21 @@ def whichever_newer_call_is_missing_it_works_all_the_same_or_says_so(place):
     nothing_left(place)
 
 
+@test
+def commits_come_home_also_where_files_are_copied_the_long_way(place):
+    def git(*words):
+        return subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@example.org", *words], cwd=place.work, env=place.env, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+    git("init", "-q", "-b", "main")
+    git("commit", "-q", "--allow-empty", "-m", "first")
+    equal(place.cove("run", "-q", "--name", "g", "--", "sh", "-ec", "head -c 100000 /dev/urandom >f; git add f; git -c user.name=b -c user.email=b@example.org commit -qm second").code, 0)
+    done = on(place, "copy_file_range", "apply", "--yes", "--only-commits", "g")
+    equal((done.code, done.err), (0, b""), repr(done))
+    equal(git("log", "-1", "--format=%s", "cove/g/main"), "second\n")
+    equal(git("cat-file", "-s", "cove/g/main:f"), "100000\n")
+    equal(place.cove("rm", "g").code, 0)
+
+
 @test(id="Z-23")
 def without_random_bytes_nothing_starts(place):
     one_error(on(place, "getrandom", "run", "--rm", "--", "true"), "random")

@@ -8,11 +8,12 @@ import json
 import os
 import pathlib
 import re
+import subprocess
 import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from support.harness import IDENTITY, PATIENCE, equal, main, skip, test  # noqa: E402
+from support.harness import COVE, IDENTITY, PATIENCE, equal, main, skip, test  # noqa: E402
 from support import running  # noqa: E402
 
 running.adopt_orphans()
@@ -117,7 +118,7 @@ def a_repository_can_narrow_a_limit_and_not_widen_it(place):
 
 # --- single limits --------------------------------------------------------------------------------
 
-@test
+@test(judges_time=True)
 def more_memory_than_allowed_ends_the_run_and_is_named(place):
     began = time.monotonic()
     result, told = report(place, "python3", "-c", FILL, options=("--memory", "64M"))
@@ -133,7 +134,7 @@ def memory_below_the_limit_is_left_alone(place):
     equal((result.out, told["limits"]["memory"]["reached"], told["limit"]), (b"fine\n", False, None))
 
 
-@test
+@test(judges_time=True)
 def memory_of_a_process_whose_first_thread_has_ended_counts(place):
     """/proc/PID shows nothing of such a process; only its other threads do."""
     script = ("import ctypes, os, threading, time\n"
@@ -193,7 +194,7 @@ def threads_are_processes_too(place):
     equal(place.run("python3", "-c", script, options=("--processes", "30")).out, b"29\n")
 
 
-@test
+@test(judges_time=True)
 def processors_are_bounded(place):
     if plan(place, "--cpus", "0.5")["cpus"].startswith("hard"):
         _, told = report(place, "sh", "-c", "timeout 1.5 sh -c 'while :; do :; done'; true", options=("--cpus", "0.25"), code=0)
@@ -203,6 +204,17 @@ def processors_are_bounded(place):
         assert told["limits"]["cpus"]["reached"] or used < wall / 5, told
     else:
         equal(place.run("nproc", options=("--cpus", "0.5")).out, b"1\n")
+
+
+@test(identities=("user", "nested"))
+def processors_are_bounded_however_late_the_keeper_is(place):
+    """It moves its clone to another processor and lets it go again: the clone must not take the moment between for all it has."""
+    if plan(place, "--cpus", "0.5")["cpus"].startswith("hard"):
+        skip("kernel: a group keeps this limit here")
+    running.tool("strace")
+    done = subprocess.run(["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=sched_setaffinity", "-e", "inject=sched_setaffinity:delay_exit=100000:when=1",
+                           COVE, "run", "--rm", "--cpus", "0.5", "--", "nproc"], cwd=place.work, env=place.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    equal(done.stdout, b"1\n", repr(done))
 
 
 @test
@@ -222,7 +234,7 @@ def a_file_cannot_outgrow_its_limit(place):
     equal(result.out.strip(), b"1048576", repr(result))
 
 
-@test
+@test(judges_time=True)
 def more_on_disk_than_allowed_ends_the_run(place):
     for what in ("head -c 80000000 /dev/zero > f",
                  "mkdir d; for i in 1 2 3 4 5 6 7 8; do head -c 10000000 /dev/zero > d/$i; done",
@@ -284,7 +296,7 @@ HELD = "import array, ctypes, mmap, os, socket, threading, time\nkept = []\n" \
        "    os._exit(0)\n"
 
 
-@test
+@test(judges_time=True)
 def removed_files_that_no_descriptor_of_a_process_leads_to_count_on_disk(place):
     """Mapped and closed, sent to a socket that nobody reads, or held by a thread with descriptors of its own."""
     scripts = {
@@ -298,12 +310,16 @@ def removed_files_that_no_descriptor_of_a_process_leads_to_count_on_disk(place):
                       "        fd = os.open(f'd{os.getpid()}', os.O_RDWR | os.O_CREAT)\n"
                       "        os.unlink(f'd{os.getpid()}')\n"
                       "        os.write(fd, b'x')\n"
+                      "    os.write(there, b'x')\n"
                       "    time.sleep(60)\n"
+                      "here, there = os.pipe()\n"
                       "for _ in range(5):\n    os.fork() or decoy()\n"
-                      "time.sleep(2)\nos.fork() or fill(kept.append)\nos.wait()",
+                      "for _ in range(5):\n    os.read(here, 1)\n"
+                      "os.fork() or fill(kept.append)\nos.wait()",
     }
-    for name, script in scripts.items():
-        equal(place.run("python3", "-c", HELD + script, options=("--disk", "10G")).out, b"survived", f"control: {name}")
+    controls = running.at_once(lambda script: place.run("python3", "-c", HELD + script, options=("--disk", "10G")).out, scripts.values())
+    equal(dict(zip(scripts, controls)), dict.fromkeys(scripts, b"survived"), "controls")
+    for script in scripts.values():
         result, told = report(place, "python3", "-c", HELD + script, options=("--disk", "50M"))
         ended_by(result, told, "disk")
 

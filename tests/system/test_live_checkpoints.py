@@ -17,14 +17,19 @@ from support.staying import execute, good, keeper, layers, state  # noqa: E402
 from support.staying import staying_alone as staying  # noqa: E402
 
 
-def looked(place, ident, number):
-    """The step, when what it changed is on record: that comes after its end was told."""
+def noted(place, ident, number):
+    """What the record says that a step changed, when it is there: that comes after its end was told."""
     trace = place.state / "sandboxes" / ident / "trace.jsonl"
 
     def known():
-        lines = map(json.loads, trace.read_text().split("\n")[:-1])  # the last one may be on its way
-        return any(line["kind"] == "step.changed" and line["data"]["number"] == number for line in lines)
-    wait_for(known, what=f"the checkpoint of step {number}")
+        lines = [json.loads(line) for line in trace.read_text().split("\n")[:-1] if '"step.changed"' in line]  # the last one may be on its way
+        return [line["data"] for line in lines if line["kind"] == "step.changed" and line["data"]["number"] == number]
+    return wait_for(known, what=f"the checkpoint of step {number}")[0]
+
+
+def looked(place, ident, number):
+    """The same step as it is shown."""
+    noted(place, ident, number)
     (found,) = [row for row in json.loads(place.cove("steps", "--json", ident).out)["steps"] if row["number"] == number]
     return found
 
@@ -237,11 +242,12 @@ def a_writer_changes_none_of_a_hundred_checkpoints(place):
         made = {}
         for number in range(3, 103):
             good(execute(place, ident, f"echo {number} >step"))
-            layer = looked(place, ident, number)["checkpoint"]
+            layer = noted(place, ident, number)["checkpoint"]
             assert layer, looked(place, ident, number)
             made[layer] = stamp(place, layer)
             (path,) = (place.state / "layers" / layer).rglob("step")
             equal(path.read_text(), f"{number}\n")
+        equal([row["checkpoint"] for row in json.loads(place.cove("steps", "--json", ident).out)["steps"][2:]], list(made), "as they are shown")
         equal(len(made), 100)
         changed = [layer for layer, before in made.items() if stamp(place, layer) != before]
         equal(changed, [], "checkpoints that were written to")

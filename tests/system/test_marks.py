@@ -102,7 +102,7 @@ def long_commands_are_cut_and_odd_ones_are_shown_inert(place):
         assert "\033" not in place.cove("steps", ident).text, "what it says moves no cursor"
 
 
-@test
+@test(judges_time=True)
 def every_user_inside_may_mark_and_without_an_answer_the_command_runs_all_the_same(place):
     with staying(place) as ident:
         if os.geteuid() == 0:

@@ -235,6 +235,24 @@ def rw_writes_to_the_host_and_says_so_before_and_after(place):
 
 
 @test
+def in_rw_no_link_that_is_made_inside_leads_a_report_out(place):
+    mine, report, elsewhere = place.dir / "mine", place.work / "report.json", place.dir / "elsewhere"
+    write(mine, "owner's\n")
+    elsewhere.mkdir()
+    done = run(place, "rw", f"rm -f report.json; ln -s {mine} report.json", "--report", report)
+    equal((done.code, mine.read_text()), (0, "owner's\n"), done)
+    assert not report.is_symlink() and json.loads(report.read_text())["workspace_mode"] == "rw", "it takes its name"
+    (place.work / "out").mkdir()
+    done = run(place, "rw", f"mv out was; ln -s {elsewhere} out", "--report", place.work / "out/report.json")
+    equal((done.code, list(elsewhere.iterdir())), (0, []), done)
+    assert json.loads((place.work / "was/report.json").read_text())["workspace_mode"] == "rw", "where it was looked up"
+    # The control: a link of the owner's own is followed.
+    (place.work / "mine.json").symlink_to(mine)
+    done = run(place, "rw", "true", "--report", place.work / "mine.json")
+    assert done.code == 0 and '"workspace_mode":"rw"' in mine.read_text(), (done, mine.read_text())
+
+
+@test
 def in_rw_what_acts_by_merely_being_there_stays_as_it_is(place):
     plant(place)
     done = run(place, "rw", ATTACK)

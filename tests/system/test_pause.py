@@ -105,6 +105,7 @@ def who_is_hung_up_during_a_pause_goes_on_only_after_it(place):
         asked.wait()
         time.sleep(0.5)
         equal(counted(place, ident), 1, "it is paused")
+        one_error(place.cove("exec", ident, "--", "true"), f"cove resume {ident[:12]}")
         equal(place.cove("resume", ident).code, 0)
         wait_for(lambda: execute(place, ident, "cat /tmp/count").text == "9\n", what="its last word")  # a checkpoint may have taken it by now
 

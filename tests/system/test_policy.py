@@ -67,7 +67,7 @@ MISTAKES = [
     ("seccomp: lax\n", ("policy.yaml:1", "seccomp", "lax", "default", "strict")),
     ("env: {}\nlimits:\n  timeout: soon\n", ("policy.yaml:3", "limits.timeout", "soon", "30m")),
     ("tools: maybe\n", ("policy.yaml:1", "tools", "maybe", "true or false")),
-    ("\nnonsense: 1\n", ("policy.yaml:2", "nonsense", "hostname")),
+    ("\nnonsense: 1\n", ("policy.yaml:2", "nonsense", "cove-policy(5) lists all")),
     ("files: { raed: [] }\n", ("policy.yaml:1", "raed", "files.read")),
     ("hostname: a b\n", ("policy.yaml:1", "hostname", "a b")),
     ("hostname: a\nhostname: b\n", ("policy.yaml:2", "hostname", "twice")),
@@ -187,6 +187,15 @@ def the_repository_can_shorten_a_time_out_and_not_lengthen_it(place):
     equal(place.run("sleep", "30").code, 124)
     repository(place, "policy: { limits: { timeout: 1h } }\n")
     equal(place.run("sleep", "30", options=("--timeout", "200ms")).code, 124)
+
+
+@test
+def a_flag_that_the_repository_narrows_is_named(place):
+    repository(place, "policy: { limits: { open-files: 100 } }\n")
+    warned = place.run("true", options=("--open-files", "200"))
+    equal(warned.errors, f"cove: warning: {place.work}/cove.yaml:1 allows less than --open-files says (cove policy show)\n", warned)
+    for options in (("--open-files", "50"), ("--output", "1M"), ()):
+        equal(place.run("true", options=options).errors, "", options)
 
 
 @test

@@ -98,6 +98,40 @@ def registries_come_from_the_users_own_files_and_never_from_the_workspace(place)
     assert b"hidden" not in place.cove("policy", "explain", *names, "http://mirror.corp.test:4873/").out
 
 
+@test
+def what_some_requests_may_is_allowed_in_part(place):
+    file = owner(place, "network:\n  rules:\n    - { host: a.test, methods: [GET], paths: [/v1/**] }\n    - b.test\n")
+    part, whole = explained(place, "a.test", "b.test", code=0)
+    equal((part["allowed"], part["partly"], part["place"], whole["partly"]), (True, True, f"{file}:3", False))
+    assert f"a.test: allowed in part: {file}:3 allows" in place.cove("policy", "explain", "a.test").text
+    [one] = explained(place, "-X", "GET", "https://a.test/v1/x", code=0)
+    equal((one["allowed"], one["partly"]), (True, False))
+    [one] = explained(place, "-X", "POST", "https://a.test/v1/x", code=1)
+    equal((one["reason"], one["why"]), ("method", f"{file}:3 allows a.test at port 443, but not POST /v1/x"))
+    [one] = explained(place, "https://a.test/", code=1)
+    equal((one["reason"], one["why"]), ("path", f"{file}:3 allows a.test at port 443, but not /"))
+
+
+@test
+def what_a_repository_leaves_out_is_laid_to_it(place):
+    mine = owner(place, "network: { rules: [foo.test, bar.test] }\n")
+    file = repository(place, "policy:\n  network:\n    rules: [bar.test]\n")
+    foo, bar, other = explained(place, "foo.test", "bar.test", "other.test", code=1)
+    equal((foo["command"], foo["why"]), (None, f"{file}:3 leaves it out ({mine}:1 allows foo.test at port 443)"))
+    equal((bar["allowed"], other["why"], other["command"]), (True, "no rule allows other.test at port 443", "cove allow other.test"))
+
+
+@test
+def a_service_of_the_host_is_at_the_loopback(place):
+    policy_file(place)
+    for host in ("localhost:9081", "127.0.0.1:9081", "http://[::1]:9081/x"):
+        [one] = explained(place, "--host-service", "9081", host, code=0)
+        equal((one["reason"], one["place"]), ("rule", "network.host-services"), host)
+        done = place.cove("policy", "explain", host)
+        assert done.code == 1 and "to reach a service of this machine there: --host-service 9081\n" in done.text, done
+    explained(place, "--host-service", "9081", "localhost:9082", code=1)
+
+
 # Check
 
 @test
@@ -110,9 +144,27 @@ def check_tells_the_first_mistake_of_each_file(place):
     assert f"{good}: can be read as the owner's" in done.text and f"{repo}: can be read as the repository's" in done.text, done
     done = place.cove("policy", "check", bad, good)
     equal(done.code, 1)
-    for word in (f"{bad}:3", "network.rules", "'ask'", "allow and deny"):
+    for word in (f"{bad}:3", "network.rules", "'ask'", "allow, deny, mock and count"):
         assert word in done.errors, done
     assert str(good) in done.text
+
+
+@test
+def check_reads_the_files_that_rules_name(place):
+    home = place.dir / "check-home"
+    place.env["HOME"] = str(home)
+    file = write(place.dir / "checked.yaml", "network:\n  rules:\n    - { host: a.test, action: mock, mock: { file: ~/body.txt } }\n    - { host: b.test, ca: own.pem }\n")
+    body, pem = home / "body.txt", place.dir / "own.pem"
+    write(body, "body\n")
+    one_error(place.cove("policy", "check", file), f"{file}:4: network.rules: the ca of b.test, {pem}, is not there", code=1)
+    write(pem, "nothing\n")
+    one_error(place.cove("policy", "check", file), f"{pem}, has no certificate in it", code=1)
+    write(pem, "-----BEGIN CERTIFICATE-----\nAA\n-----END CERTIFICATE-----\n")
+    one_error(place.cove("policy", "check", file), "the ca of b.test", "certificate 1 cannot be read", code=1)
+    write(file, file.read_text().replace(", ca: own.pem", ""))
+    equal(place.cove("policy", "check", "checked.yaml", cwd=file.parent).code, 0)
+    body.unlink()
+    one_error(place.cove("policy", "check", file), f"{file}:3: network.rules: the mock of a.test, {body}, is not there", code=1)
 
 
 @test
@@ -171,11 +223,14 @@ def a_file_in_which_there_is_no_place_is_left_as_it_is(place):
 @test
 def allow_takes_no_more_than_a_rule_can_be(place):
     file = policy_file(place)
-    for word, why in (("*.com", "everybody"), ("localhost", "address"), ("10.0.0.5", "port"), ("127.1:80", "odd spelling"), ("a.test:0", "65535"),
+    for word, why in (("*.com", "everybody"), ("localhost:9081", "--host-service 9081"), ("127.0.0.1:9081", "--host-service 9081"), ("[::1]:9081", "--host-service 9081"), ("db", "cove allow NAME:PORT --address"), ("10.0.0.5", "port"), ("127.1:80", "odd spelling"), ("a.test:0", "65535"),
                       ("https://a.test", ""), ("a b", "characters"), ("a.test\n", "characters")):
         one_error(place.cove("allow", word), why)
-    assert not file.exists()
+    done = place.cove("allow", "a.test", "--address", "1.2.3")
+    one_error(done, "--address: '1.2.3'", "192.0.2.1")
+    assert "a.test" not in done.errors and not file.exists(), done
     one_error(place.cove("allow"), "HOST[:PORT]")
+    one_error(place.run("true", options=("--allow", "db")), "--allow: 'db'", "cove allow NAME:PORT --address ADDRESS")
 
 
 @test
@@ -198,6 +253,59 @@ def a_file_with_a_mistake_is_left_as_it_is(place):
     file = owner(place, "hostnaem: a\n")
     one_error(place.cove("allow", "a.test"), f"{file}:1", "hostnaem")
     equal(file.read_text(), "hostnaem: a\n")
+
+
+@test
+def remove_takes_out_what_allow_put_in_and_nothing_else(place):
+    texts = (
+        "# mine\nhostname: a # b\nnetwork:\n  rules: []\n",
+        "network:\n  # why\n  mode: rules # x\n  rules: [] # none\nhostname: a\n",
+        "network:\n  rules:\n  - b.test # first\n  - new.test:8443\n  - '*.new.test'\n  # last\n",
+        "network:\n    rules:\n        - { host: new.test, methods: GET } # another\n\n\n",
+        "network: { rules: [b.test, anew.test], mode: rules } # x\n",
+        "network:\n  mode: rules\n  rules: [ b.test ]\nhostname: a\n",
+    )
+    for text in texts:
+        file = owner(place, text)
+        equal(place.cove("allow", "new.test").code, 0)
+        done = place.cove("allow", "--remove", "new.test")
+        equal((done.code, done.text, "all the same" in done.errors), (0, f"new.test: removed from {file}\n", "GET" in text), text)
+        equal(file.read_text(), text)
+        equal(sorted(os.listdir(file.parent)), ["policy.yaml"])
+    for text, after in (("network:\n  rules: # mine\n    - new.test # this\n    # why\nhostname: a\n", "network:\n  rules: [] # mine\n    # why\nhostname: a\n"),
+                        ("network:\n  rules: [ a.test, 'new.test' ]\n", "network:\n  rules: [ a.test ]\n"),
+                        ("network: { rules: [new.test, x.test, \"new.test\"] }\n", "network: { rules: [x.test] }\n")):
+        file = owner(place, text)
+        equal(place.cove("allow", "--remove", "NEW.test").code, 0, text)
+        equal(file.read_text(), after)
+
+
+@test
+def what_is_not_there_or_says_more_is_not_removed(place):
+    text = "network:\n  rules:\n    - { host: new.test, methods: GET }\n    - new.test:22\n    - { host: new.test, action: deny }\n    - { host: a.test,\n        port: 99 }\n"
+    file = owner(place, text)
+    one_error(place.cove("allow", "--remove", "new.test"), "says just new.test", "cove allow --list")
+    one_error(place.cove("allow", "--remove", "a.test:99"), f"{file}:6", "delete it there")
+    equal(file.read_text(), text)
+    done = place.cove("allow", "--list")
+    equal([line.split()[-1] for line in done.text.splitlines()], [f"{file}:{n}" for n in (3, 4, 5, 6)])
+    assert "new.test with GET " in done.text and "deny new.test " in done.text and "new.test:22 " in done.text, done
+    file.unlink()
+    equal((place.cove("allow", "--list").code, place.cove("allow", "--list").text), (0, ""))
+    one_error(place.cove("allow", "--remove", "new.test"), "says just new.test")
+    assert not file.exists()
+    one_error(place.cove("allow", "--list", "a.test"), "takes no host")
+
+
+@test
+def a_rule_that_is_removed_and_allowed_by_another_is_told_of(place):
+    file = owner(place, "network:\n  rules:\n    - '*.x.test'\n    - { host: db, port: 5432, address: 10.0.0.5 }\n")
+    equal(place.cove("allow", "a.x.test").code, 0)
+    done = place.cove("allow", "--remove", "a.x.test")
+    assert done.code == 0 and "it is allowed all the same" in done.errors, done
+    one_error(place.cove("allow", "--remove", "--address", "10.0.0.6", "db:5432"), "says just db:5432 at 10.0.0.6")
+    equal((place.cove("allow", "--remove", "db:5432").code, file.read_text()), (0, "network:\n  rules:\n    - '*.x.test'\n"))
+    equal(explained(place, "db:5432", code=1)[0]["allowed"], False)
 
 
 @test

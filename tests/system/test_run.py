@@ -14,7 +14,7 @@ import tty
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from support.harness import COVE, IDENTITY, PATIENCE, equal, main, test  # noqa: E402
-from support.running import (adopt_orphans, cold, descendants, finish, nothing_left, one_error, read_until, start,  # noqa: E402
+from support.running import (adopt_orphans, at_once, cold, descendants, finish, nothing_left, one_error, read_until, start,  # noqa: E402
                              stop, wait_for, write)
 
 MEGABYTE = 1024 * 1024
@@ -69,7 +69,7 @@ def a_command_that_a_signal_ended_gives_128_plus_its_number(place):
         equal(place.sh(f"kill -{int(number)} $$").code, 128 + number, number.name)
 
 
-@test
+@test(judges_time=True)
 def a_time_out_gives_124(place):
     began = time.monotonic()
     equal(place.run("sleep", "60", options=("--timeout", "200ms")).code, 124)
@@ -77,7 +77,7 @@ def a_time_out_gives_124(place):
     nothing_left(place)
 
 
-@test
+@test(judges_time=True)
 def a_time_out_of_a_command_that_ignores_it_kills_and_gives_124(place):
     began = time.monotonic()
     done = place.sh("trap '' TERM; while :; do sleep 1; done", options=("--timeout", "200ms"))
@@ -284,7 +284,7 @@ def output_that_was_written_before_the_end_is_never_lost(place):
         equal((done.code, len(done.out)), (137, 200000))
 
 
-@test
+@test(judges_time=True)
 def a_background_process_does_not_hold_the_run(place):
     began = time.monotonic()
     done = place.sh("sleep 60 & echo started")
@@ -468,7 +468,7 @@ def command(pid):
         return b""
 
 
-@test
+@test(judges_time=True)
 def a_second_interrupt_kills_what_ignored_the_first(place):
     process = start(place, "run", "--rm", "--", "sh", "-c", "trap 'echo no' INT; echo ready; while :; do sleep 0.05; done")
     try:
@@ -556,7 +556,7 @@ def a_command_that_asks_its_parent_to_trace_it_runs_on(place):
 
 @test
 def a_reader_that_does_not_read_cannot_keep_a_run_that_is_over(place):
-    for options in ((), ("-t",)):
+    def unread(options):
         reader, writer = os.pipe()
         process = start(place, "run", "--rm", "--timeout", "1s", *options, "--", "sh", "-c", "seq 1 60000; sleep 60", stdout=writer, start_new_session=True)
         os.close(writer)
@@ -566,7 +566,8 @@ def a_reader_that_does_not_read_cannot_keep_a_run_that_is_over(place):
         finally:
             stop(process)
             os.close(reader)
-        nothing_left(place)
+    at_once(unread, ((), ("-t",)))
+    nothing_left(place)
 
 
 @test

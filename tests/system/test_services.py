@@ -70,7 +70,7 @@ def one_without_a_test_is_ready_when_it_has_run_a_moment_and_its_output_is_kept(
         good(place.cove("rollback", ident, "0"))
         equal(execute(place, ident, "cat /tmp/log").text, "up\n", "its own files went back, too")
         equal([row["argv"] for row in steps(place, ident)], [["sh", "-c", "cat /tmp/log"]] * 2, "services are no steps")
-        one_error(place.cove("logs", "--service", "other", ident), "no service other", code=1)
+        one_error(place.cove("logs", "--service", "other", ident), "no service other")
 
 
 @test
@@ -92,6 +92,8 @@ def one_that_ends_or_is_never_ready_is_named_with_its_output_and_the_sandbox_sta
         try:
             equal((done.code, done.errors.count("\n")), (125, 1), done)
             assert f"service db {error}" in done.errors and output in done.errors, done
+            assert done.errors.endswith(f"; all of it: cove logs --service db {ident[:12]}; the sandbox runs without it: look with cove exec {ident[:12]} -- sh, "
+                                        f"remove it with cove rm -f {ident[:12]}\n"), done
             equal(states(place, ident), {"db": state, "behind": "waiting"})
             assert f"running, behind waiting, db {state}" in place.cove("ls").text, place.cove("ls")
             good(execute(place, ident, "echo 1 >one"))

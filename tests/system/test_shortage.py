@@ -107,7 +107,7 @@ def calls_that_fail_with_eio_are_told(place):
     with Judge(place):
         for words in (("ls",), ("diff",), ("show",), ("export",), ("run", "--rm", "--", "true")):
             for number in (2, 9, 25):
-                done = subprocess.run(["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=openat,openat2", "-e", f"inject=openat,openat2:error=EIO:when={number}", COVE, *words],
+                done = subprocess.run(["strace", "-f", "--seccomp-bpf", "-qq", "-o", "/dev/null", "-e", "trace=openat,openat2", "-e", f"inject=openat,openat2:error=EIO:when={number}", COVE, *words],
                                       cwd=place.work, env=place.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60 * PATIENCE)
                 if b"strace: ptrace(" in done.stderr:
                     continue
@@ -167,7 +167,7 @@ def without_processes_it_is_one_error(place):
     with Judge(place):
         for call in ("clone3", "clone", "fork", "vfork"):
             for number in (1, 2):
-                done = subprocess.run(["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"trace={call}", "-e", f"inject={call}:error=EAGAIN:when={number}", COVE, "run", "--rm", "--", "true"],
+                done = subprocess.run(["strace", "-f", "--seccomp-bpf", "-qq", "-o", "/dev/null", "-e", f"trace={call}", "-e", f"inject={call}:error=EAGAIN:when={number}", COVE, "run", "--rm", "--", "true"],
                                       cwd=place.work, env=place.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60 * PATIENCE)
                 if b"strace: ptrace(" in done.stderr:
                     continue

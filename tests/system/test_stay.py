@@ -18,9 +18,9 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from support.harness import COVE, PATIENCE, equal, main, test  # noqa: E402
-from support.running import (adopt_orphans, descendants, digest, finish, nothing_left, one_error, read_until, reap, start,  # noqa: E402
+from support.running import (adopt_orphans, at_once, descendants, digest, finish, name_of, nothing_left, one_error, read_until, reap, start,  # noqa: E402
                              stop, wait_for, write)
-from support.staying import execute, inside_pid, keeper, state, staying  # noqa: E402
+from support.staying import execute, inside_pid, keeper, pid_1, state, staying, steps  # noqa: E402
 
 
 # One command after the other
@@ -225,11 +225,69 @@ def who_waits_for_days_gives_back_what_it_needs_no_more(place):
         return  # has a heap of its own
     with staying(place) as ident:
         pid = keeper(place, ident)
-        (guard,) = [one for one in descendants(pid) if pathlib.Path(f"/proc/{one}/comm").read_text() == "cove-guard\n"]
+        (guard,) = [one for one in descendants(pid) if name_of(one) == "cove-guard"]  # others may be ending
         for again in range(2):
             wait_for(lambda: own_memory(pid) < 150, what="a small keeper")
-            wait_for(lambda: own_memory(guard) < 130, what="a small guard")
+            wait_for(lambda: own_memory(guard) < 24, what="a guard that sleeps")
             equal(execute(place, ident, "seq 100000 | wc -l").text, "100000\n", "it still works")
+
+
+def guards(place, ident):
+    return [pid for pid in descendants(keeper(place, ident)) if name_of(pid) == "cove-guard"]
+
+
+def sleeps(pid):
+    """Its program is not the keeper's any more."""
+    try:
+        return "memfd:cove-guard" in os.readlink(f"/proc/{pid}/exe")
+    except OSError:
+        return False
+
+
+@test
+def a_guard_that_sleeps_wakes_up_to_what_its_keeper_has_left(place):
+    with staying(place) as ident:
+        (guard,) = wait_for(lambda: guards(place, ident), what="a guard")
+        wait_for(lambda: sleeps(guard), what="sleep")
+        equal(execute(place, ident, "echo kept >kept").code, 0)
+        pid_of_keeper = keeper(place, ident)
+        os.kill(pid_of_keeper, signal.SIGKILL)
+        reap()
+        wait_for(lambda: not os.path.exists(f"/proc/{guard}") or reap(), what="the guard's end")
+        record = json.loads((place.state / "sandboxes" / ident / "record.json").read_text())
+        equal(record["state"], "killed", "nobody has looked at it: its guard has said so")
+        equal([name for name in os.listdir(place.state / "sandboxes" / ident) if name[0] == "w"], [], "it has tidied up")
+        equal(place.cove("start", ident).code, 0)
+        equal(execute(place, ident, "cat kept").text, "kept\n")
+        (guard,) = wait_for(lambda: guards(place, ident), what="a guard")
+        wait_for(lambda: sleeps(guard), what="sleep")
+        equal(place.cove("stop", ident).code, 0)
+        wait_for(lambda: not os.path.exists(f"/proc/{guard}") or reap(), what="the guard's end")
+        equal(state(place, ident), "stopped", "what the keeper has said holds")
+
+
+@test(identities=("root",))  # nobody else may look at a PID 1
+def sandboxes_share_the_program_of_pid_1_with_one_that_has_come_to_rest(place):
+    def create():
+        ident = place.cove("create").text.strip()
+        equal(execute(place, ident, "true").code, 0)  # now its PID 1 is what it will be
+        return ident
+
+    def program(ident):
+        return os.stat(f"/proc/{pid_1(place, ident)}/exe").st_ino
+
+    with staying(place) as lender:
+        equal(execute(place, lender, "true").code, 0)
+        wait_for(lambda: os.path.lexists(place.state / "cove-init"), what="a program that is lent")
+        one, two = create(), create()
+        equal(len({program(lender), program(one), program(two)}), 2, "what one has made itself, and the shared one")
+        equal(program(one), program(two))
+        equal(place.cove("rm", "-f", lender).code, 0)
+        equal(execute(place, one, "echo still here").text, "still here\n", "who lent it is gone")
+        three = create()
+        assert program(three) != program(one), "nobody lends it"
+        equal(execute(place, three, "echo here").text, "here\n")
+        place.cove("rm", "-f", one, two, three)
 
 
 @test
@@ -270,7 +328,8 @@ def a_start_brings_the_files_back_exactly(place):
         for _ in range(3):
             equal(place.cove("stop", "back").code, 0)
             one_error(execute(place, "back", "true"), "does not run", "cove start")
-            one_error(place.cove("stop", "back"), "does not run")
+            again = place.cove("stop", "back")
+            equal((again.code, again.text, again.errors), (0, f"{ident}\n", "cove: sandbox back has stopped already\n"))
             equal(place.cove("start", "back").text.strip(), ident)
             one_error(place.cove("start", "back"), "is running")
         after = place.cove("exec", ident, "--", "sh", "-c", look, str(place.work))
@@ -402,10 +461,17 @@ def a_paused_sandbox_can_be_stopped_and_dies_with_its_keeper(place):
 
 @test
 def a_sandbox_that_nobody_needs_rests_by_itself(place):
-    for then, after in (("stop", "stopped"), ("pause", "paused")):
-        with staying(place, "--idle", f"{1500 * PATIENCE}ms", "--then", then) as ident:
-            equal(execute(place, ident, f"sleep {2 * PATIENCE}").code, 0, "one with a command is not idle")
-            wait_for(lambda: state(place, ident) == after, what=after)
+    rests = {"stop": "stopped", "pause": "paused"}
+    idents = {then: place.cove("create", "--idle", f"{1500 * PATIENCE}ms", "--then", then).text.strip() for then in rests}
+    try:
+        codes = at_once(lambda ident: execute(place, ident, f"sleep {2 * PATIENCE}").code, idents.values())
+        equal(codes, [0, 0], "one with a command is not idle")
+        for then, ident in idents.items():
+            wait_for(lambda: state(place, ident) == rests[then], what=rests[then])
+    finally:
+        place.cove("rm", "-f", *idents.values())
+        reap()
+    nothing_left(place)
     done = place.cove("create", "--ttl", "200ms", "--then", "remove")
     wait_for(lambda: json.loads(place.cove("ls", "--json").out) == [], what="its end")
     nothing_left(place)
@@ -422,6 +488,17 @@ def a_limit_ends_a_sandbox_and_is_named(place):
         done = place.cove("exec", ident, "--", "python3", "-c", "x = bytearray(300 << 20)\nimport time; time.sleep(20)")
         equal((done.code, "memory" in done.errors), (137, True), done)
         wait_for(lambda: state(place, ident) == "stopped", what="its end")
+    with staying(place, "--disk", "5M") as ident:
+        equal(execute(place, ident, "head -c 1000000 /dev/zero >fits").code, 0)
+        done = execute(place, ident, "head -c 8000000 /dev/zero >large")  # quicker than anybody looks
+        equal((done.code, "disk 5M" in done.errors), (137, True), done)
+        wait_for(lambda: state(place, ident) == "stopped", what="its end")
+        equal(steps(place, ident)[-1]["limit"], "disk")
+        assert "disk 5M" in place.cove("show", ident).text, "it is shown why"
+        one_error(execute(place, ident, "true"), "does not run", "disk 5M", "cove start")
+        place.cove("start", ident)
+        shown = place.cove("show", ident).text  # its files are as large as before, so it may have ended again by now
+        assert "disk 5M" not in shown or "running" not in shown, f"while it runs there is nothing to tell: {shown}"
     with staying(place, "--output", "1M", "--processes", "20") as ident:
         done = execute(place, ident, "head -c 5000000 /dev/zero")
         equal((done.code, len(done.out), "output" in done.errors), (137, 1 << 20, True), done.errors)
@@ -430,11 +507,23 @@ def a_limit_ends_a_sandbox_and_is_named(place):
 
 
 @test
+def all_of_them_are_removed_at_once(place):
+    equal((place.cove("rm", "--all").code, place.cove("rm", "-fa").out), (0, b""), "where there is none")
+    runs, stopped = place.cove("create").text.strip(), place.cove("create").text.strip()
+    place.cove("stop", stopped)
+    done = place.cove("rm", "--all")
+    equal((done.code, done.text, runs[:12] in done.errors), (125, stopped + "\n", True), done)
+    one_error(place.cove("rm", "--all", runs), "--all")
+    equal(place.cove("rm", "-f", "--all").text, runs + "\n")
+    nothing_left(place)
+
+
+@test
 def mistakes_get_one_clear_error(place):
     place.cove("run", "--name", "ran", "--", "sh", "-c", "echo x >f")
     one_error(place.cove("exec", "ran", "--", "true"), "cove run", "cove create")
     one_error(place.cove("start", "ran"), "cove run")
-    one_error(place.cove("exec", "nobody", "--", "true"), "nobody", code=1)
+    one_error(place.cove("exec", "nobody", "--", "true"), "nobody")
     one_error(place.cove("exec", "ran"), "needs a sandbox and a command")
     one_error(place.cove("create", "true"), "runs no command")
     one_error(place.cove("create", "--workspace", "live"), "--workspace live")
@@ -444,7 +533,7 @@ def mistakes_get_one_clear_error(place):
     equal([row["name"] for row in json.loads(place.cove("ls", "--json").out)], ["ran"], "nothing was made")
     place.cove("rm", "ran")
     with staying(place, "--name", "stays") as ident:
-        one_error(place.cove("rm", ident), "is running", "cove stop")
+        one_error(place.cove("rm", ident), "is running", f"cove stop {ident[:12]}", f"cove rm -f {ident[:12]}")
         one_error(place.cove("exec", "-u", "root:x", ident, "--", "true"), "root:x")
         one_error(place.cove("exec", "--timeout", "soon", ident, "--", "true"), "--timeout")
         one_error(place.cove("attach", "--step", "x", ident), "--step")

@@ -127,7 +127,7 @@ id=$("$0" create); echo "create $?"
 {fill}
 for words in "exec $id -- sh -c 'echo 2 >>log'" "create" "fork $id" "snapshot $id --name s" "rollback $id 0" "exec $id -- cat log" "stop $id" "start $id" "fork $id"; do
     eval "\\"\$0\\" $words" >$MNT.out 2>$MNT.err; echo "$? $words: $(head -1 $MNT.err)" >>$MNT.said
-    case $words in *">>log"*) if [ "$(tail -1 $MNT.said | cut -c1)" = 0 ]; then second=yes; fi;; rollback*) if [ "$(tail -1 $MNT.said | cut -c1)" = 0 ]; then first=no; fi;; esac
+    case $words in *">>log"*) if [ "$(tail -1 $MNT.said | cut -c1)" = 0 ]; then second=yes; fi;; rollback*) if [ "$(tail -1 $MNT.said | cut -c1)" = 0 ]; then first=no second=; fi;; esac
 done
 rm -rf $MNT/ballast
 "$0" exec $id -- true 2>/dev/null || "$0" start $id >/dev/null; echo "goes on $?"

@@ -135,9 +135,9 @@ def a_sandbox_without_steps_has_none(place):
     sandbox(place)
     equal(place.cove("steps").text.split(), ["STEP", "AGE", "TOOK", "END", "CPU", "MEMORY", "FILES", "CHECKPOINT", "COMMAND"])
     equal(json.loads(place.cove("steps", "--json").out)["steps"], [])
-    one_error(place.cove("logs"), "nothing has run", code=1)
-    one_error(place.cove("steps", "nobody"), "there is no sandbox", code=1)
-    one_error(place.cove("logs", "nobody"), "there is no sandbox", code=1)
+    one_error(place.cove("logs"), "nothing has run")
+    one_error(place.cove("steps", "nobody"), "there is no sandbox")
+    one_error(place.cove("logs", "nobody"), "there is no sandbox")
     one_error(place.cove("steps", "it", "it"), "takes one sandbox")
 
 
@@ -199,7 +199,7 @@ def output_is_exact_in_pipes_and_by_stream(place):
     equal((done.code, done.out, done.err), (0, b"out \x1b]0;title\x07\xff\0\nmore", b"err\n"), "the last step")
     equal(place.cove("logs", "--step", "1", "it").out, b"one\n")
     equal(place.cove("logs", "--step", "2").out, b"", "it wrote nothing")
-    one_error(place.cove("logs", "--step", "4"), "there is no step 4", code=1)
+    one_error(place.cove("logs", "--step", "4"), "there is no step 4")
     one_error(place.cove("logs", "--step", "x"), "no number of a step")
     write(trace.file, trace.file.read_bytes().replace(b"make", b"fake"))
     done = place.cove("logs", "--step", "1")

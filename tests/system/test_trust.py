@@ -23,9 +23,10 @@ def certificates(text):
     return CERTIFICATE.findall(text)
 
 
-def ready(place):
-    """Until whoever ended the last sandbox has left a directory for the next."""
-    wait_for(lambda: (place.state / "spare/trusted").is_symlink())
+def stock(place):
+    """Those for the next sandboxes, in the order in which they are taken; when whoever ended the last sandbox is done."""
+    wait_for(lambda: not list((place.state / "sandboxes").glob("*")))
+    return sorted((place.state / "trust").glob("*"), key=lambda one: int(one.name))
 
 
 def openssl(*words, input=None):
@@ -49,7 +50,8 @@ def leaf(place, authority, name):
 def every_sandbox_has_an_authority_of_its_own_beside_the_hosts_roots(place):
     seen = []
     for _ in range(3):  # made on the spot, then by whoever ended the one before
-        done = place.sh(f"cat {OURS}; echo; cat {BUNDLE}; cmp {BUNDLE} {DEBIAN}; stat -c %a /etc /etc/ssl /etc/ssl/certs {OURS} {DEBIAN}", umask=0o077)
+        # A refusal inside TLS is signed by it: no other sandbox may have it then.
+        done = place.sh(f"cat {OURS}; echo; cat {BUNDLE}; cmp {BUNDLE} {DEBIAN}; curl -so /dev/null https://example.com; stat -c %a /etc /etc/ssl /etc/ssl/certs {OURS} {DEBIAN}", umask=0o077)
         equal((done.code, done.err), (0, b""), done)
         ours, *rest = certificates(done.text)
         equal(done.text.splitlines()[-5:], ["755", "755", "755", "644", "644"])
@@ -57,7 +59,7 @@ def every_sandbox_has_an_authority_of_its_own_beside_the_hosts_roots(place):
         if os.path.exists(DEBIAN):
             equal(rest[1:], certificates(pathlib.Path(DEBIAN).read_text()))
         seen.append(ours)
-        ready(place)
+        stock(place)
     equal(len(set(seen)), 3)
     done = openssl("x509", "-noout", "-subject", "-ext", "basicConstraints,keyUsage", input=seen[0])
     assert "Cove sandbox" in done.stdout and "CA:TRUE, pathlen:0" in done.stdout and "Certificate Sign" in done.stdout, done.stdout
@@ -65,18 +67,25 @@ def every_sandbox_has_an_authority_of_its_own_beside_the_hosts_roots(place):
 
 @test
 def what_was_left_for_the_next_sandbox_is_what_it_takes(place):
-    place.run("true")
-    ready(place)
-    spare = place.state / "spare"
-    equal(stat.S_IMODE(os.stat(spare / "authority").st_mode), 0o600)
-    equal(stat.S_IMODE(os.stat(spare).st_mode), 0o700)
-    left = (spare / "t" / OURS[1:]).read_text()
+    for _ in range(2):  # the first makes keys, the second has the first of them and leaves a layer
+        place.run("true")
+        next, *_ = stock(place)
+    equal(stat.S_IMODE(os.stat(next / "authority").st_mode), 0o600)
+    equal(stat.S_IMODE(os.stat(next).st_mode), 0o700)
+    left = (next / "t" / OURS[1:]).read_text()
     equal(place.run("cat", OURS).text, left)
+    # No gateway has seen its key, so it is handed on; but only after that sandbox.
+    next, *_ = stock(place)
+    equal((next / "t" / OURS[1:]).read_text(), left)
+    with staying(place) as ident:
+        first = good(execute(place, ident, f"cat {OURS}")).text
+        equal(first, left)
+        assert place.run("cat", OURS).text != left
     # Without its last sign of being whole it is not trusted.
-    ready(place)
-    left = (spare / "t" / OURS[1:]).read_text()
-    (spare / "trusted").unlink()
-    (spare / "t" / BUNDLE[1:]).write_text("")
+    next, *_ = stock(place)
+    left = (next / "t" / OURS[1:]).read_text()
+    (next / "trusted").unlink()
+    (next / "t" / BUNDLE[1:]).write_text("")
     done = place.sh(f"cat {OURS}; cat {BUNDLE}")
     equal(certificates(done.text)[:2], [left, left])
 
@@ -106,7 +115,7 @@ def a_sandbox_that_stays_keeps_its_own_and_a_fork_has_another(place):
     with staying(place) as ident:
         first = good(execute(place, ident, f"cat {OURS}")).text
         equal(len(certificates(first)), 1)
-        key = place.state / "sandboxes" / ident / "authority"
+        key = place.state / "sandboxes" / ident / "trust/authority"
         equal(stat.S_IMODE(key.stat().st_mode), 0o600)
         good(place.cove("stop", ident))
         equal(key.exists(), True)
@@ -164,7 +173,7 @@ def clients_believe_who_is_signed_by_it(place):
     with staying(place) as ident:
         good(execute(place, ident, "cat >/tmp/serve.py", input=SERVE.encode()))
         good(execute(place, ident, "cat >/tmp/Get.java", input=JAVA_CLIENT.encode()))
-        serve(place, ident, (place.state / "sandboxes" / ident / "authority").read_text(), 8443)
+        serve(place, ident, (place.state / "sandboxes" / ident / "trust/authority").read_text(), 8443)
         for name in clients:
             done = get(ident, name, 8443)
             equal(done.code, 0, (name, done))
@@ -180,8 +189,7 @@ def clients_believe_who_is_signed_by_it(place):
 
 def stranger(place):
     """An authority of the stock, which is nobody's yet."""
-    wait_for(lambda: list((place.state / "authorities").glob("[0-9]*")))
-    return sorted((place.state / "authorities").glob("[0-9]*"))[0].read_text()
+    return (wait_for(lambda: list((place.state / "trust").glob("*")))[0] / "authority").read_text()
 
 
 @test(identities=("root",))
@@ -189,14 +197,14 @@ def when_the_hosts_roots_change_the_next_sandbox_has_the_new_ones(place):
     if not os.path.exists(DEBIAN):
         skip("ca-certificates is not installed")
     place.run("true")
-    ready(place)
+    stock(place)
     changed = place.dir / "changed.crt"
     changed.write_text("# changed\n" + pathlib.Path(DEBIAN).read_text())
     from support.harness import COVE
     words = f"mount --bind {changed} {DEBIAN} && exec {COVE} run --rm -- grep -c changed {BUNDLE} {DEBIAN}"
     done = subprocess.run(["unshare", "--mount", "sh", "-c", words], env=place.env, cwd=place.work, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     equal((done.returncode, done.stdout), (0, f"{BUNDLE}:1\n{DEBIAN}:1\n"), done)
-    ready(place)
+    stock(place)
     equal(place.run("grep", "-c", "changed", BUNDLE).text, "0\n")
 
 

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <mqueue.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <stddef.h>
@@ -95,6 +96,27 @@ static int network(int argc, char **argv)
             }
         }
     }
+    return 0;
+}
+
+/* Asks HOST for PATH, at PORT: with the resolver that was linked in, and without a variable or a library of the
+ * system. */
+static int fetch(int argc, char **argv)
+{
+    struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *found = NULL;
+    char text[600];
+    int size =
+        argc < 3 ? 0 : snprintf(text, sizeof text, "GET %s HTTP/1.1\r\nHost: %s\r\n\r\n", argv[2], argv[0]);
+
+    if (size <= 0 || size >= (int)sizeof text || getaddrinfo(argv[0], argv[1], &hints, &found) != 0)
+        return 1;
+    int fd = socket(found->ai_family, SOCK_STREAM, 0);
+
+    chk("connect", connect(fd, found->ai_addr, found->ai_addrlen));
+    chk("send", send(fd, text, (size_t)size, MSG_NOSIGNAL));
+    chk("hear", recv(fd, text, sizeof text, 0));
+    close(fd);
+    freeaddrinfo(found);
     return 0;
 }
 
@@ -266,11 +288,7 @@ static int channel(int argc, char **argv)
 }
 
 const struct attack ipc_attacks[] = {
-    { "connect", connect_all },
-    { "network", network },
-    { "system-v", system_v },
-    { "signals", signals },
-    { "send-descriptors", send_descriptors },
-    { "channel", channel },
-    { NULL, NULL },
+    { "connect", connect_all }, { "network", network }, { "fetch", fetch },
+    { "system-v", system_v },   { "signals", signals }, { "send-descriptors", send_descriptors },
+    { "channel", channel },     { NULL, NULL },
 };

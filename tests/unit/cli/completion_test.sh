@@ -50,6 +50,13 @@ expect 'a choice is completed' strict run --seccomp s
 expect 'a file is completed' /etc/passwd run --env-file /etc/passw
 expect 'the command to run is completed' printf run --rm printf
 expect 'a shell is completed' fish completion f
+expect 'a verb is completed' explain policy e
+expect 'a command to be helped with is completed' rollback help roll
+expect 'the command behind -- is completed' printf run -- printf
+[ -z "$(offers run -- make --ti)" ]
+report $? 'what stands behind -- is not ours to complete'
+[ -z "$(offers policy show e)" ]
+report $? 'a verb is completed once'
 [ -z "$(offers run --hostname x)" ]
 report $? 'a free text is not completed'
 "$cove" completion nushell >/dev/null 2>&1

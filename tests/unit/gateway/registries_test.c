@@ -27,12 +27,12 @@ static char *found(const struct unit_scratch *scratch, const char *registry, enu
     autofree char *home = text_format("%s/home", scratch->path),
                   *work = text_format("%s/home/work", scratch->path);
     const struct registry_places places = { scratch->path, home, work, getuid(), variables };
-    autostrings struct strings registries = STRINGS_NONE, own_notes = STRINGS_NONE;
+    autostrings struct strings registries = STRINGS_NONE, own_notes = STRINGS_NONE, told = STRINGS_NONE;
     struct rule_list list = RULE_LIST_NONE;
     struct text shown = TEXT_NONE;
 
     strings_add(&registries, registry);
-    registries_read(&registries, source, &places, &list, notes ? notes : &own_notes);
+    registries_read(&registries, source, &places, &list, &told, notes ? notes : &own_notes);
     for (size_t i = 0; i < list.len; i++) {
         const struct rule *rule = &list.items[i];
 
@@ -163,6 +163,91 @@ static void odd_addresses_are_noted_and_not_shown(void **state)
     assert_contains(notes.items[1], "nexus");
 }
 
+static char *told(const struct unit_scratch *scratch, const char *registry, char **variables)
+{
+    autofree char *home = text_format("%s/home", scratch->path);
+    const struct registry_places places = { scratch->path, home, NULL, getuid(), variables };
+    autostrings struct strings registries = STRINGS_NONE, said = STRINGS_NONE, notes = STRINGS_NONE;
+    struct rule_list list = RULE_LIST_NONE;
+    struct text shown = TEXT_NONE;
+
+    strings_add(&registries, registry);
+    registries_read(&registries, REGISTRIES_OF_USER, &places, &list, &said, &notes);
+    for (size_t i = 0; i < said.len; i++)
+        text_addf(&shown, "%s%s", i ? "; " : "", said.items[i]);
+    rule_list_free(&list);
+    return text_steal(&shown);
+}
+
+static void tools_inside_are_told_what_is_configured_and_no_secret(void **state)
+{
+    static char pip[] = "PIP_INDEX_URL=https://u:hidden@pip.example/simple?token=hidden";
+    static char *variables[] = { pip, NULL };
+    static const struct {
+        const char *file, *content, *registry, *told;
+    } cases[] = {
+        { DEFINITIONS, "'registry', {\n    default: 'https://npm.example/',\n", "npm", "" },
+        { "etc/npmrc", "//m.test/:_authToken=hidden\nregistry=https://a:hidden@m.test:4873/npm/\n", "npm",
+          "npm_config_registry=https://m.test:4873/npm/" },
+        { "home/.npmrc", "@a:registry=https://own.test/\nregistry=http://own.test:81/\n", "npm",
+          "npm_config_registry=http://own.test:81/" },
+        { "etc/pip.conf",
+          "[global]\nindex-url=http://p.test/s\nextra-index-url=https://x.test/ https://y.test\n", "pip",
+          "PIP_TRUSTED_HOST=p.test:80; PIP_INDEX_URL=http://p.test/s; UV_DEFAULT_INDEX=http://p.test/s; "
+          "PIP_EXTRA_INDEX_URL=https://x.test/ https://y.test/" },
+        { "usr/local/go/go.env", "GOPROXY=https://g.example,direct\nGOSUMDB=sum.go.example\n", "go", "" },
+        { "home/.config/go/env", "GOPROXY=https://u:hidden@g.test/x|direct\nGOSUMDB=off\n", "go",
+          "GOPROXY=https://g.test/x,direct; GOSUMDB=off" },
+        { "home/.config/go/env",
+          "GOPROXY=https://u:p'hidden@g.test/x|off\nGOSUMDB=sum.go.test+1+Ab/c= a'hidden\n", "go",
+          "GOPROXY=off; GOSUMDB=sum.go.test+1+Ab/c=" },
+        { "home/.npmrc", "registry=http://localhost:4873/\n", "npm", "" },
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        put(*state, cases[i].file, cases[i].content);
+        autofree char *said = told(*state, cases[i].registry, NULL);
+
+        assert_string_equal(said, cases[i].told);
+    }
+    autofree char *said = told(*state, "pip", variables);
+
+    assert_contains(said, "PIP_INDEX_URL=https://pip.example/simple;");
+    assert_null(strstr(said, "hidden"));
+}
+
+static void hints_name_the_registry(void **state)
+{
+    const struct unit_scratch *scratch = *state;
+    autofree char *home = text_format("%s/home", scratch->path);
+    const struct registry_places places = { scratch->path, home, NULL, getuid(), NULL };
+    struct rule_list hints = RULE_LIST_NONE;
+
+    put(scratch, "etc/npmrc", "registry=https://m.test:4873/\n");
+    put(scratch, "etc/pip.conf", "[global]\nindex-url=https://p.test/s\n");
+    put(scratch, "usr/bin/cargo", "sparse+https://index.cargo.example/");
+    registries_hints(&places, &hints);
+    assert_int_equal(hints.len, 2);
+    assert_string_equal(hints.items[0].place, "npm");
+    assert_string_equal(hints.items[1].place, "pip");
+    assert_string_equal(hints.items[1].host, "p.test");
+    rule_list_free(&hints);
+}
+
+/* Who names the usual index in a file has what belongs to it. */
+static void what_belongs_to_a_named_index_comes_along(void **state)
+{
+    put(*state, "usr/lib/python3/dist-packages/pip/_internal/models/index.py",
+        "\nPyPI = PackageIndex(\"https://pip.example/\", file_storage_domain=\"files.pip.example\")\n");
+    put(*state, "etc/pip.conf", "[global]\nindex-url = https://pip.example/simple\n");
+    expect(*state, "pip", "pip.example:443 files.pip.example:443");
+    put(*state, "usr/bin/cargo", "sparse+https://index.cargo.example/");
+    put(*state, "home/.cargo/config.toml",
+        "[source.crates-io]\nreplace-with = \"m\"\n[source.m]\nregistry = "
+        "\"sparse+https://index.cargo.example/\"\n");
+    expect(*state, "cargo", "index.cargo.example:443 *.cargo.example:443");
+}
+
 /* P11: whatever the repository holds, and however it is linked to. */
 static void nothing_of_the_workspace_is_read(void **state)
 {
@@ -191,6 +276,43 @@ static void what_others_can_write_is_not_read(void **state)
     expect(scratch, "npm", "evil.test:443");
 }
 
+/* "HOST INDEX" of each rule. */
+static void expect_index(const struct unit_scratch *scratch, const char *registry, const char *want)
+{
+    autofree char *home = text_format("%s/home", scratch->path);
+    const struct registry_places places = { scratch->path, home, NULL, getuid(), NULL };
+    autostrings struct strings registries = STRINGS_NONE, said = STRINGS_NONE, notes = STRINGS_NONE;
+    autotext struct text shown = TEXT_NONE;
+    struct rule_list list = RULE_LIST_NONE;
+
+    strings_add(&registries, registry);
+    registries_read(&registries, REGISTRIES_OF_USER, &places, &list, &said, &notes);
+    for (size_t i = 0; i < list.len; i++)
+        text_addf(&shown, "%s%s %s", i ? ", " : "", list.items[i].host,
+                  list.items[i].index ? list.items[i].index : "-");
+    assert_string_equal(text_string(&shown), want);
+    rule_list_free(&list);
+}
+
+static void hashes_are_asked_for_by_tls_at_the_registry_itself(void **state)
+{
+    put(*state, "etc/npmrc", "registry=https://u:p@npm.test/mirror\n@a:registry=http://plain.test/\n");
+    put(*state, "etc/pip.conf",
+        "[global]\nindex-url = https://py.test:8443/a/simple/\nextra-index-url = https://q.test/?x\n");
+    put(*state, "usr/local/go/go.env", "GOPROXY=https://go.test\nGOSUMDB=sum.test\n");
+    put(*state, "home/.cargo/config.toml",
+        "[registries.a]\nindex = \"sparse+https://sparse.test/i/\"\n[registries.b]\nindex = "
+        "\"https://git.test/i\"\n");
+    put(*state, "usr/bin/cargo", "x sparse+https://index.crates.test/ x");
+    expect_index(*state, "npm", "npm.test https://npm.test:443/mirror/, plain.test -");
+    expect_index(*state, "pip", "py.test https://py.test:8443/a/simple/, q.test -");
+    expect_index(*state, "go", "go.test -, sum.test -");
+    expect_index(
+        *state, "cargo",
+        "sparse.test https://sparse.test:443/i/, git.test -, index.crates.test https://index.crates.test:443/, "
+        "*.crates.test https://index.crates.test:443/");
+}
+
 #define ON_SCRATCH(test) cmocka_unit_test_setup_teardown(test, unit_scratch_setup, unit_scratch_teardown)
 
 int main(void)
@@ -200,12 +322,16 @@ int main(void)
         ON_SCRATCH(npm_asks_its_files_in_their_order),
         ON_SCRATCH(variables_of_the_user_come_first),
         ON_SCRATCH(pip_has_an_index_and_more_of_them),
+        ON_SCRATCH(tools_inside_are_told_what_is_configured_and_no_secret),
+        ON_SCRATCH(hints_name_the_registry),
+        ON_SCRATCH(what_belongs_to_a_named_index_comes_along),
         ON_SCRATCH(cargo_may_have_its_registry_replaced),
         ON_SCRATCH(go_has_proxies_and_a_sum_database),
         ON_SCRATCH(apt_has_two_kinds_of_files),
         ON_SCRATCH(odd_addresses_are_noted_and_not_shown),
         ON_SCRATCH(nothing_of_the_workspace_is_read),
         ON_SCRATCH(what_others_can_write_is_not_read),
+        ON_SCRATCH(hashes_are_asked_for_by_tls_at_the_registry_itself),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
 
 #include "base/own.h"
 #include "base/text.h"
+#include "spec/mock.h"
 #include "spec/spec.h"
 #include "tests/support/unit.h"
 
@@ -51,72 +52,7 @@ static const struct truth {
     uint16_t port;
     enum expected expected;
 } truth[] = {
-    { "allow example.com", "example.com", 443, ALLOW },
-    { "allow example.com", "EXAMPLE.com", 443, ALLOW },
-    { "allow example.com", "example.com.", 443, ALLOW },
-    { "allow example.com", "example.com..", 443, REJECT },
-    { "allow example.com", "a.example.com", 443, DENY },
-    { "allow example.com", "example.com.evil.test", 443, DENY },
-    { "allow example.com", "notexample.com", 443, DENY },
-    { "allow example.com", "example.co", 443, DENY },
-    { "allow example.com", "example.com@evil.test", 443, REJECT },
-    { "allow example.com", "example.com#", 443, REJECT },
-    { "allow example.com", "example.com/", 443, REJECT },
-    { "allow example.com", "example.com%2e", 443, REJECT },
-    { "allow example.com", "example.com:443", 443, REJECT },
-    { "allow example.com", " example.com", 443, REJECT },
-    { "allow example.com", "", 443, REJECT },
-    { "allow example.com", "ехample.com", 443, REJECT },
-    { "allow example.com", "ｅxample.com", 443, REJECT },
-    { "allow example.com", "example。com", 443, REJECT },
-    { "allow example.com", "xn--example-.com", 443, REJECT },
-    { "allow example.com", "xn--xample-9uf.com", 443, DENY },
-    { "allow *.example.com", "example.com", 443, DENY },
-    { "allow *.example.com", "a.example.com", 443, ALLOW },
-    { "allow *.example.com", "a.b.example.com", 443, ALLOW },
-    { "allow *.example.com", "A.B.EXAMPLE.COM.", 443, ALLOW },
-    { "allow *.example.com", ".example.com", 443, REJECT },
-    { "allow *.example.com", "*.example.com", 443, REJECT },
-    { "allow *.example.com", "xexample.com", 443, DENY },
-    { "allow *.example.com", "a.example.com.evil.test", 443, DENY },
-    { "allow *.example.com", "1.2.3.4", 443, DENY },
-    { "allow *.example.com", "[::1]", 443, DENY },
-    { "allow *.example.com", "::ffff:1.2.3.4%x.example.com", 443, REJECT },
-    { "allow *", "1.2.3.4", 443, DENY },
-    { "allow example.com", "example.com", 80, ALLOW },
-    { "allow example.com", "example.com", 8443, DENY },
-    { "allow example.com", "example.com", 22, DENY },
-    { "allow example.com 443", "example.com", 443, ALLOW },
-    { "allow example.com 443", "example.com", 80, DENY },
-    { "allow example.com 443", "example.com", 8443, DENY },
-    { "allow example.com 22", "example.com", 22, ALLOW },
-    { "allow example.com 22", "example.com", 443, DENY },
-    { "allow *.example.com,deny bad.example.com", "bad.example.com", 443, DENY },
-    { "deny bad.example.com,allow *.example.com", "bad.example.com", 443, DENY },
-    { "deny bad.example.com,allow *.example.com", "good.example.com", 443, ALLOW },
-    { "deny *.example.com,allow good.example.com", "good.example.com", 443, DENY },
-    { "deny bad.example.com 80,allow *.example.com", "bad.example.com", 443, ALLOW },
-    { "deny BAD", "bad", 443, DENY },
-    { "allow localhost", "localhost", 443, DENY },
-    { "allow localhost", "LOCALHOST.", 443, DENY },
-    { "allow *.localhost", "a.localhost", 443, DENY },
-    { "allow x.local", "x.local", 443, DENY },
-    { "allow db", "db", 443, DENY },
-    { "allow db 5432 =10.0.0.5", "db", 5432, ALLOW },
-    { "allow metadata.google.internal", "metadata.google.internal", 80, DENY },
-    { "allow 10.0.0.5 5432", "10.0.0.5", 5432, ALLOW },
-    { "allow 10.0.0.5 5432", "10.0.0.5", 5433, DENY },
-    { "allow 10.0.0.5 5432", "10.0.0.6", 5432, DENY },
-    { "allow 10.0.0.5 5432", "::ffff:10.0.0.5", 5432, ALLOW },
-    { "allow 10.0.0.5 5432", "10.5", 5432, REJECT },
-    { "allow 10.0.0.5 5432", "0xa000005", 5432, REJECT },
-    { "allow 10.0.0.5 5432", "167772165", 5432, REJECT },
-    { "allow 10.0.0.5 5432", "10.0.0.5.", 5432, REJECT },
-    { "allow 10.0.0.5 5432", "10.0.0.5.example.com", 5432, DENY },
-    { "allow 2001:db8::1 443", "[2001:DB8:0::1]", 443, ALLOW },
-    { "allow 2001:db8::1 443", "[2001:db8::2]", 443, DENY },
-    { "", "example.com", 443, DENY },
-    { "deny example.com", "other.com", 443, DENY },
+#include "truth.def"
 };
 
 static void names_are_judged_as_the_table_says(void **state)
@@ -247,6 +183,23 @@ static void nobody_is_told_to_open_this_machine_or_its_credentials(void **state)
     rules_free(&rules);
 }
 
+/* Who is refused a registry's host needs the registry, not that one host. */
+static void a_host_of_a_registry_is_proposed_as_one(void **state)
+{
+    struct rules rules;
+
+    (void)state;
+    parse_rules("allow example.com", NETWORK_RULES, &rules);
+    *array_add(&rules.hints) =
+        (struct rule){ .host = text_copy("index.test"), .port = 443, .place = text_copy("pip") };
+    assert_string_equal(ask(&rules, "index.test", 10, 443).command, "cove run --registry pip");
+    assert_false(ask(&rules, "index.test", 10, 443).allowed);
+    assert_string_equal(ask(&rules, "index.test", 10, 80).command, "cove allow index.test");
+    assert_string_equal(ask(&rules, "other.test", 10, 443).command, "cove allow other.test");
+    assert_string_equal(ask(&rules, "example.com", 11, 8443).command, "cove allow example.com:8443");
+    rules_free(&rules);
+}
+
 /* DNS-07: where an allowed name leads to counts as well. */
 static void a_name_leads_to_public_addresses_only(void **state)
 {
@@ -290,6 +243,64 @@ static void a_name_leads_to_public_addresses_only(void **state)
     }
 }
 
+/* As open as an open network, no more; and it tells what would have been. */
+static void an_audit_lets_through_and_tells(void **state)
+{
+    static const struct {
+        const char *host;
+        uint16_t port;
+        enum reason reason, without;
+        const char *why, *command;
+    } cases[] = {
+        { "a.test", 443, REASON_RULE, 0, "allows a.test", "" },
+        { "a.test", 22, REASON_AUDIT, REASON_PORT, "but not at port 22", "cove allow a.test:22" },
+        { "b.test", 443, REASON_AUDIT, REASON_NO_RULE, "no rule allows b.test", "cove allow b.test" },
+        { "8.8.8.8", 53, REASON_AUDIT, REASON_NO_RULE, "no rule allows 8.8.8.8", "cove allow 8.8.8.8:53" },
+        { "bad.test", 443, REASON_DENIED, 0, "denies", "" },
+        { "10.0.0.5", 80, REASON_ADDRESS, 0, "closed also where", "cove allow 10.0.0.5:80" },
+        { "169.254.169.254", 80, REASON_ADDRESS, 0, "closed also where", "" },
+        { "db", 80, REASON_LOCAL, 0, "another machine", "" },
+    };
+    struct rules rules;
+
+    (void)state;
+    parse_rules("allow a.test,deny bad.test", NETWORK_AUDIT, &rules);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct verdict verdict = ask(&rules, cases[i].host, strlen(cases[i].host), cases[i].port);
+
+        assert_int_equal(verdict.reason, cases[i].reason);
+        assert_int_equal(verdict.without, cases[i].without);
+        assert_int_equal(verdict.allowed, cases[i].reason == REASON_RULE || cases[i].reason == REASON_AUDIT);
+        assert_contains(verdict.why, cases[i].why);
+        assert_string_equal(verdict.command, cases[i].command);
+    }
+    rules_free(&rules);
+}
+
+/* What a rule grants beside the name, it grants for its own port. */
+static void an_audit_leads_where_the_rule_of_the_port_does(void **state)
+{
+    struct question post = { .host = "db.test", .host_len = 7, .port = 80, .method = "POST", .path = "/" };
+    struct rules rules;
+    struct verdict verdict, refused;
+    struct address inner = address_from((const unsigned char[]){ 10, 0, 0, 5 }, 4);
+
+    (void)state;
+    parse_rules("allow db.test 80 =10.0.0.5", NETWORK_AUDIT, &rules);
+    strings_add(&rules.list.items[0].methods, "GET");
+    rules_verdict(&rules, &post, &verdict);
+    assert_int_equal(verdict.without, REASON_METHOD);
+    assert_true(verdict.allowed && rules_upstream(&rules, &verdict, &inner, &refused));
+    post.overridden = true;
+    rules_verdict(&rules, &post, &verdict);
+    assert_int_equal(verdict.without, REASON_PROTOCOL);
+    post.port = 81;
+    rules_verdict(&rules, &post, &verdict);
+    assert_true(verdict.allowed);
+    assert_false(rules_upstream(&rules, &verdict, &inner, &refused));
+    rules_free(&rules);
+}
+
 static void a_pinned_address_is_the_only_one(void **state)
 {
     struct rules rules;
@@ -319,6 +330,10 @@ static void a_registry_may_lie_in_a_private_network(void **state)
     assert_false(upstream(&rules, "mirror.corp.test", 443, "10.0.0.77", &refused));
     assert_true(upstream(&rules, "mirror.corp.test", 443, "10.0.0.5", &refused));
     assert_true(upstream(&rules, "mirror.corp.test", 443, "fd12::1", &refused));
+    assert_true(upstream(&rules, "mirror.corp.test", 443, "198.51.100.7", &refused));
+    assert_false(upstream(&rules, "mirror.corp.test", 443, "0.0.0.0", &refused));
+    assert_false(upstream(&rules, "mirror.corp.test", 443, "fe80::1", &refused));
+    assert_false(upstream(&rules, "mirror.corp.test", 443, "64:ff9b::a00:5", &refused));
     assert_true(upstream(&rules, "mirror.corp.test", 443, "8.8.8.8", &refused));
     assert_false(upstream(&rules, "mirror.corp.test", 443, "127.0.0.1", &refused));
     assert_false(upstream(&rules, "mirror.corp.test", 443, "169.254.169.254", &refused));
@@ -416,6 +431,44 @@ static void requests_are_judged_when_they_are_seen(void **state)
     rules_free(&rules);
 }
 
+/* Of several rules that do not allow it the one is named that lacks the least, and what was asked for. */
+static void the_nearest_rule_is_named_with_the_request(void **state)
+{
+    static const struct {
+        const char *method, *path, *why;
+    } rows[] = {
+        { "POST", "/v1/a?token=x", "one allows api.test at port 443, but not POST /v1/a" },
+        { "GET", "/upload", "two allows api.test at port 443, but not GET /upload" },
+        { "POST", "/v2", "two allows api.test at port 443, but not POST /v2" },
+        { "POST", "/v1/../v2",
+          "two allows api.test at port 443, but not POST /v1/../v2, a path that can be read in two ways" },
+        { "GET", "/v1/\033[2J", "no denies GET /v1/\\x1b[2J of api.test at port 443" },
+    };
+    char longer[400] = "/v2/";
+    struct rules rules;
+
+    (void)state;
+    for (size_t order = 0; order < 2; order++) {
+        parse_rules("allow api.test,allow api.test,deny api.test", NETWORK_RULES, &rules);
+        for (size_t i = 0; i < 3; i++) {
+            free(rules.list.items[i].place);
+            rules.list.items[i].place = text_copy(i == 2 ? "no" : i == order ? "one" : "two");
+        }
+        strings_add(&rules.list.items[order].methods, "GET");
+        strings_add(&rules.list.items[order].paths, "/v1/**");
+        strings_add(&rules.list.items[!order].methods, "POST");
+        strings_add(&rules.list.items[!order].paths, "/upload");
+        strings_add(&rules.list.items[2].methods, "GET");
+        strings_add(&rules.list.items[2].paths, "/v1/%1B*");
+        for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+            assert_string_equal(request(&rules, rows[i].method, rows[i].path).why, rows[i].why);
+        memset(longer + 4, 'x', sizeof longer - 5);
+        assert_true(text_ends(request(&rules, "POST", longer).why, "xxx..."));
+        assert_true(strlen(request(&rules, "POST", longer).why) < 160);
+        rules_free(&rules);
+    }
+}
+
 /* Forms that some servers take for the same, and parts that some take instead. */
 static void what_denies_is_wider_than_what_allows(void **state)
 {
@@ -485,7 +538,7 @@ static bool model_has(const struct rule *rule, const char *host, uint16_t port)
 
 static bool model(const struct rules *rules, const char *host, uint16_t port)
 {
-    bool allow = rules->mode == NETWORK_OPEN && strcmp(host, "10.1.1.1") != 0 && strcmp(host, "test") != 0;
+    bool allow = network_is_public(rules->mode) && strcmp(host, "10.1.1.1") != 0 && strcmp(host, "test") != 0;
 
     for (size_t i = 0; i < rules->list.len; i++)
         if (rules->list.items[i].action == RULE_ALLOW && strcmp(host, "test") != 0)
@@ -498,7 +551,7 @@ static bool model(const struct rules *rules, const char *host, uint16_t port)
 
 static void random_rules(struct rules *rules)
 {
-    *rules = (struct rules){ .mode = (enum network_mode)pick(3) };
+    *rules = (struct rules){ .mode = (enum network_mode)pick(4) };
     for (unsigned count = pick(6); count; count--)
         *array_add(&rules->list) = (struct rule){
             .host = text_copy(some_patterns[pick(ARRAY_LEN(some_patterns))]),
@@ -546,6 +599,100 @@ static void random_rules_do_what_a_simple_model_does(void **state)
     }
 }
 
+/* The same for every request to a host and port, since they share a connection; the nearest of several. */
+static void a_ca_is_of_the_host_whichever_rule_allows_it(void **state)
+{
+    static const struct {
+        const char *host, *ca;
+        uint16_t port;
+    } rows[] = {
+        { "a.test", "near", 443 }, { "b.a.test", "far", 443 }, { "a.test", NULL, 8443 }, { "c.test", NULL, 443 }
+    };
+    autorules struct rules rules = RULES_NONE;
+
+    (void)state;
+    parse_rules("allow a.test 443,allow *.a.test,allow a.test 8443,allow a.test 443,allow c.test",
+                NETWORK_RULES, &rules);
+    rules.list.items[0].ca = text_copy("near");
+    rules.list.items[1].ca = text_copy("far");
+    strings_add(&rules.list.items[3].methods, "GET");
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        const struct verdict verdict = ask(&rules, rows[i].host, strlen(rows[i].host), rows[i].port);
+
+        assert_true(verdict.allowed);
+        assert_int_equal(verdict.inspect, rows[i].ca != NULL);
+        assert_int_equal(verdict.ca != NULL, rows[i].ca != NULL);
+        if (rows[i].ca)
+            assert_string_equal(verdict.ca->ca, rows[i].ca);
+    }
+}
+
+static struct rule mocked(const char *host, const char *method, const char *path)
+{
+    struct rule rule = { .host = text_copy(host), .action = RULE_MOCK, .mock = mock_new() };
+
+    rule.place = text_format("%s%s%s", host, method ? method : "", path ? path : "");
+    if (method)
+        strings_add(&rule.methods, method);
+    if (path)
+        strings_add(&rule.paths, path);
+    return rule;
+}
+
+/* The one that names it the most exactly answers, before any that allows and after any that denies. */
+static void mocks_answer_for_what_they_name(void **state)
+{
+    static const struct {
+        const char *host, *method, *path;
+        enum reason reason;
+        const char *place;
+    } rows[] = {
+        { "a.test", "GET", "/v1/users", REASON_MOCK, "a.testGET/v1/users" },
+        { "a.test", "GET", "/v1/users?page=2", REASON_MOCK, "a.testGET/v1/users" },
+        { "a.test", "POST", "/v1/users", REASON_MOCK, "a.test/v1/**" },
+        { "a.test", "GET", "/v1/other", REASON_MOCK, "a.test/v1/**" },
+        { "a.test", "GET", "/v1/denied", REASON_DENIED, "no" },
+        { "a.test", "GET", "/", REASON_RULE, "yes" },
+        { "a.test", "GET", "/v1/../x", REASON_DENIED, "no" },
+        { "db", "GET", "/", REASON_MOCK, "db" },
+        { "c.test", "GET", "/y", REASON_PATH, "c.test/x" },
+        { "e.test", "POST", "/x", REASON_METHOD, "e.testGET/x" },
+        { "c.test", NULL, NULL, REASON_MOCK, "c.test/x" },
+        { "d.other", "GET", "/", REASON_NO_RULE, NULL },
+    };
+    struct rules rules = { .mode = NETWORK_RULES };
+
+    (void)state;
+    *array_add(&rules.list) = mocked("a.test", NULL, "/v1/**");
+    *array_add(&rules.list) = mocked("a.test", "GET", "/v1/users");
+    *array_add(&rules.list) = mocked("*.test", NULL, "/v1/users");
+    *array_add(&rules.list) = mocked("db", NULL, NULL);
+    *array_add(&rules.list) = mocked("c.test", NULL, "/x");
+    *array_add(&rules.list) = mocked("e.test", "GET", "/x");
+    *array_add(&rules.list) = mocked("e.test", "POST", "/y");
+    *array_add(&rules.list) = (struct rule){ .host = text_copy("a.test"), .place = text_copy("yes") };
+    *array_add(&rules.list) =
+        (struct rule){ .host = text_copy("a.test"), .action = RULE_DENY, .place = text_copy("no") };
+    strings_add(&rules.list.items[8].paths, "/v1/denied");
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        const struct question question = { .host = rows[i].host,
+                                           .host_len = strlen(rows[i].host),
+                                           .port = 443,
+                                           .method = rows[i].method,
+                                           .path = rows[i].path };
+        struct verdict verdict;
+
+        rules_verdict(&rules, &question, &verdict);
+        if (verdict.reason != rows[i].reason)
+            fail_msg("%s %s: %s", rows[i].host, rows[i].path, verdict.why);
+        if (rows[i].place)
+            assert_string_equal(verdict.rule->place, rows[i].place);
+        assert_int_equal(verdict.allowed, verdict.reason == REASON_MOCK || verdict.reason == REASON_RULE);
+        assert_int_equal(verdict.inspect, verdict.allowed);
+    }
+    rules_free(&rules);
+}
+
 static void what_nobody_has_set_is_no_network(void **state)
 {
     const struct rules rules = { 0 };
@@ -566,13 +713,19 @@ int main(void)
         cmocka_unit_test(a_zero_byte_hides_nothing),
         cmocka_unit_test(closed_addresses_stay_closed_in_an_open_network),
         cmocka_unit_test(nobody_is_told_to_open_this_machine_or_its_credentials),
+        cmocka_unit_test(a_host_of_a_registry_is_proposed_as_one),
         cmocka_unit_test(a_name_leads_to_public_addresses_only),
+        cmocka_unit_test(an_audit_lets_through_and_tells),
+        cmocka_unit_test(an_audit_leads_where_the_rule_of_the_port_does),
         cmocka_unit_test(a_pinned_address_is_the_only_one),
         cmocka_unit_test(a_registry_may_lie_in_a_private_network),
         cmocka_unit_test(what_would_change_it_is_a_command),
+        cmocka_unit_test(a_ca_is_of_the_host_whichever_rule_allows_it),
         cmocka_unit_test(without_a_network_no_rule_helps),
         cmocka_unit_test(requests_are_judged_when_they_are_seen),
+        cmocka_unit_test(the_nearest_rule_is_named_with_the_request),
         cmocka_unit_test(what_denies_is_wider_than_what_allows),
+        cmocka_unit_test(mocks_answer_for_what_they_name),
         cmocka_unit_test(random_rules_do_what_a_simple_model_does),
     };
 

@@ -124,6 +124,16 @@ static void violate(struct world *world)
     }
 }
 
+/* As a held command does. */
+static void await_word(const struct world *world, const struct message *message)
+{
+    struct message go = { 0 };
+
+    if (message->flags & START_HELD &&
+        (read(world->init, &go, sizeof go) != sizeof go || go.kind != MESSAGE_GO))
+        _exit(0);
+}
+
 static void start(struct world *world, const struct message *message, const int *fds)
 {
     int terminal = message->flags & START_TTY ? open_terminal(world, message) : -1;
@@ -136,6 +146,7 @@ static void start(struct world *world, const struct message *message, const int 
         tell(world->init, failed, NULL, 0);
         return;
     }
+    await_word(world, message);
     world->pid = fork();
     if (world->pid == 0)
         become(message, fds, terminal);

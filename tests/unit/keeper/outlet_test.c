@@ -1,6 +1,7 @@
 /* What the keeper makes of what a gateway says: the notes come from here. */
 
 #include "keeper/outlet.h"
+#include "keeper/reel.h"
 
 #include "base/array.h"
 #include "base/error.h"
@@ -34,6 +35,7 @@ struct world {
 
 static int setup(void **state)
 {
+    static const struct reel nothing = { .record = -1, .tape = -1 };
     struct world *world = memory_zero(sizeof *world);
     struct error err;
     int ends[2];
@@ -45,8 +47,13 @@ static int setup(void **state)
     world->network.sockets[NETWORK_UDP] = open("/dev/null", O_RDONLY | O_CLOEXEC);
     world->outlet = OUTLET_NONE;
     assert_int_equal(trace_open(world->scratch->dir, &world->trace, &err), 0);
-    assert_int_equal(outlet_begin(&world->outlet, &world->loop, &world->network, &world->rules, &world->trace,
-                                  world->scratch->dir, &err),
+    assert_int_equal(outlet_begin(&world->outlet, &world->loop,
+                                  &(struct way_out){ .network = &world->network,
+                                                     .rules = &world->rules,
+                                                     .reel = &nothing,
+                                                     .trace = &world->trace,
+                                                     .dir = world->scratch->dir },
+                                  &err),
                      0);
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
     world->outlet.channel.fd = ends[0];
@@ -140,6 +147,32 @@ static void what_was_asked_for_least_and_longest_ago_is_forgotten(void **state)
     assert_int_equal(world->outlet.requests.others, 2 * TABLE + 1);
 }
 
+static void say_failed(struct world *world, bool allowed)
+{
+    struct gateway_note note = { .tag = 7, .saying = GATEWAY_FAILED, .allowed = allowed, .port = 80 };
+
+    snprintf(note.host, sizeof note.host, "h0.example");
+    snprintf(note.why, sizeof note.why, "because");
+    assert_int_equal(send(world->gateway, &note, sizeof note, 0), sizeof note);
+    world->outlet.channel.ready(world->outlet.channel.owner, POLLIN);
+}
+
+static void a_failure_is_a_line_of_its_own_and_no_request_more(void **state)
+{
+    struct world *world = *state;
+    const struct requests *requests = &world->outlet.requests;
+
+    assert_true(ask_number(world, 0));
+    say_failed(world, true);
+    say_failed(world, false); /* what was not allowed cannot fail */
+    assert_int_equal(requests->len, 2);
+    assert_int_equal(requests->all, 1);
+    assert_string_equal(request_verdict(&requests->items[0]), "allow");
+    assert_string_equal(request_verdict(&requests->items[1]), "fail");
+    assert_int_equal(requests->items[1].count, 1);
+    assert_int_equal(lines(world, "\"verdict\":\"fail\""), 1);
+}
+
 /* Nobody can fill a disk by it, and nobody is refused for it. */
 static void the_trace_grows_by_a_line_in_a_second_in_the_end(void **state)
 {
@@ -172,14 +205,76 @@ static void what_cannot_be_written_down_is_not_let_through(void **state)
     assert_false(ask(world, "full.example", true));
 }
 
+/* Those of one message; `out` is what came back, which may be nothing. */
+static size_t ask_several(struct world *world, const struct gateway_note *notes, size_t count,
+                          struct gateway_noted out[GATEWAY_NOTES])
+{
+    size_t size = count * sizeof *notes;
+
+    assert_int_equal(send(world->gateway, notes, size, 0), size);
+    world->outlet.channel.ready(world->outlet.channel.owner, POLLIN);
+    ssize_t got = recv(world->gateway, out, GATEWAY_NOTES * sizeof *out, MSG_DONTWAIT);
+
+    return got > 0 ? (size_t)got / sizeof *out : 0;
+}
+
+static void several_at_once_are_all_written_down_before_one_answer(void **state)
+{
+    struct world *world = *state;
+    static struct gateway_note notes[GATEWAY_NOTES];
+    struct gateway_noted out[GATEWAY_NOTES];
+
+    for (size_t i = 0; i < GATEWAY_NOTES; i++) {
+        notes[i] = (struct gateway_note){ .tag = 100 + i, .allowed = true, .port = 80, .spent.requests = 1 };
+        snprintf(notes[i].host, sizeof notes[i].host, "s%zu.example", i);
+    }
+    notes[3].protocol = GATEWAY_PROTOCOLS; /* no such */
+    notes[5].tag = 0;                      /* only what was spent */
+    assert_int_equal(ask_several(world, notes, GATEWAY_NOTES, out), GATEWAY_NOTES - 2);
+    for (size_t i = 0, at = 0; i < GATEWAY_NOTES; i++)
+        if (i != 3 && i != 5)
+            assert_int_equal(out[at++].tag, 100 + i);
+    assert_int_equal(lines(world, "\"kind\":\"request\""), GATEWAY_NOTES - 2);
+    assert_int_equal(world->outlet.requests.spent.requests, GATEWAY_NOTES - 1);
+    assert_int_equal(listed(world, "s3.example"), 0);
+    close(world->trace.fd);
+    world->trace.fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
+    assert_int_equal(ask_several(world, notes, GATEWAY_NOTES, out), 0);
+}
+
+static void a_message_of_another_size_ends_the_gateway(void **state)
+{
+    struct world *world = *state;
+    static char bytes[(GATEWAY_NOTES + 1) * sizeof(struct gateway_note)];
+    static const size_t sizes[] = { sizeof bytes, sizeof(struct gateway_note) + 1, 1 };
+
+    for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+        struct world *other = NULL;
+
+        if (i)
+            assert_int_equal(setup((void **)&other), 0);
+        struct world *here = i ? other : world;
+
+        assert_int_equal(send(here->gateway, bytes, sizes[i], 0), sizes[i]);
+        here->outlet.channel.ready(here->outlet.channel.owner, POLLIN);
+        assert_int_equal(here->outlet.channel.fd, -1);
+        assert_true(here->outlet.died);
+        if (i)
+            assert_int_equal(teardown((void **)&other), 0);
+    }
+}
+
 int main(void)
 {
 #define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
     const struct CMUnitTest tests[] = {
         IN_WORLD(requests_beyond_the_list_are_recorded_and_let_through),
+        IN_WORLD(a_failure_is_a_line_of_its_own_and_no_request_more),
         IN_WORLD(what_was_asked_for_least_and_longest_ago_is_forgotten),
         IN_WORLD(the_trace_grows_by_a_line_in_a_second_in_the_end),
         IN_WORLD(what_cannot_be_written_down_is_not_let_through),
+        IN_WORLD(several_at_once_are_all_written_down_before_one_answer),
+        IN_WORLD(a_message_of_another_size_ends_the_gateway),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

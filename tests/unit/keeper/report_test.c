@@ -1,6 +1,7 @@
 #include "keeper/report.h"
 
 #include "base/array.h"
+#include "base/delivery.h"
 #include "base/error.h"
 #include "base/map.h"
 #include "base/own.h"
@@ -56,11 +57,20 @@ static void json_has_it_all_in_a_fixed_order(void **state)
         "\"limit\":null,\"limits\":{},"
         "\"changes\":\"were discarded "
         "(--rm)\",\"set_aside\":[],\"not_set_aside\":[],\"kept\":false,\"next\":[],\"enforced\":[],\"network\":"
-        "{\"lacking\":null,\"requests\":[],\"requests_left_out\":0},"
+        "{\"lacking\":null,\"record\":null,\"replay\":null,\"audit_policy\":null,\"requests\":[],\"requests_"
+        "left_out\":0,\"cached\":0,\"budget\":{"
+        "}},"
         "\"findings\":[{\"how\":\"read\","
         "\"subject\":\"/"
         "a\\n\","
         "\"why\":\"absent\",\"grant\":\"--read /a\",\"count\":2}],\"findings_left_out\":0}\n");
+}
+
+static int write_to(const struct report *report, const char *path, struct error *err)
+{
+    autodelivery struct delivery place = DELIVERY_NONE;
+
+    return delivery_open(path, &place, err) < 0 ? -1 : report_write(report, &place, err);
 }
 
 static void the_file_is_whole_and_private(void **state)
@@ -73,14 +83,14 @@ static void the_file_is_whole_and_private(void **state)
     (void)state;
     assert_non_null(mkdtemp(dir));
     autofree char *path = text_format("%s/report.json", dir);
-    assert_int_equal(report_write(&report, path, &err), 0);
-    assert_int_equal(report_write(&report, path, &err), 0);
+    assert_int_equal(write_to(&report, path, &err), 0);
+    assert_int_equal(write_to(&report, path, &err), 0);
     assert_int_equal(stat(path, &info), 0);
     assert_int_equal(info.st_mode & 07777, 0600);
     assert_true(info.st_size > 100);
     unlink(path);
     assert_int_equal(rmdir(dir), 0); /* no temporary file is left */
-    assert_int_equal(report_write(&report, path, &err), -1);
+    assert_int_equal(write_to(&report, path, &err), -1);
     assert_contains(err.text, "No such file");
 }
 
@@ -91,10 +101,58 @@ static void a_device_is_written_to_not_replaced(void **state)
     struct stat info;
 
     (void)state;
-    assert_int_equal(report_write(&report, "/dev/null", &err), 0);
+    assert_int_equal(write_to(&report, "/dev/null", &err), 0);
     assert_int_equal(stat("/dev/null", &info), 0);
     assert_true(S_ISCHR(info.st_mode));
-    assert_int_equal(report_write(&report, "/dev/full", &err), -1);
+    assert_int_equal(write_to(&report, "/dev/full", &err), -1);
+}
+
+/* By who runs between the two. */
+static void what_is_put_in_its_way_leads_it_nowhere(void **state)
+{
+    char dir[] = "/tmp/report-test-XXXXXX";
+    struct report report = sample();
+    autodelivery struct delivery place = DELIVERY_NONE;
+    struct error err;
+    struct stat info;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    autofree char *first = text_format("%s/first", dir), *second = text_format("%s/second", dir),
+                  *link = text_format("%s/link", dir), *path = text_format("%s/link/report", dir),
+                  *there = text_format("%s/first/report", dir), *mine = text_format("%s/mine", dir);
+
+    assert_true(mkdir(first, 0700) == 0 && mkdir(second, 0700) == 0 && symlink("first", link) == 0);
+    assert_int_equal(delivery_open(path, &place, &err), 0);
+    assert_true(unlink(link) == 0 && symlink("second", link) == 0 && symlink("../mine", there) == 0);
+    assert_int_equal(delivery_put_new(&place, "", 0, &err), -1); /* over nothing */
+    assert_int_equal(report_write(&report, &place, &err), 0);
+    assert_int_equal(lstat(mine, &info), -1);
+    assert_true(lstat(there, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 100);
+    assert_true(unlink(there) == 0 && unlink(link) == 0);
+    assert_true(rmdir(first) == 0 && rmdir(second) == 0 && rmdir(dir) == 0);
+}
+
+static void what_was_a_link_before_is_written_to_where_it_led(void **state)
+{
+    char dir[] = "/tmp/report-test-XXXXXX";
+    struct report report = sample();
+    autodelivery struct delivery place = DELIVERY_NONE;
+    struct error err;
+    struct stat info;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    autofree char *target = text_format("%s/target", dir), *other = text_format("%s/other", dir),
+                  *path = text_format("%s/report", dir);
+
+    assert_true(mknod(target, S_IFREG | 0600, 0) == 0 && mknod(other, S_IFREG | 0600, 0) == 0);
+    assert_true(symlink("target", path) == 0 && delivery_open(path, &place, &err) == 0);
+    assert_true(unlink(path) == 0 && symlink("other", path) == 0);
+    assert_int_equal(report_write(&report, &place, &err), 0);
+    assert_true(stat(target, &info) == 0 && info.st_size > 100);
+    assert_true(stat(other, &info) == 0 && info.st_size == 0);
+    assert_true(unlink(target) == 0 && unlink(other) == 0 && unlink(path) == 0 && rmdir(dir) == 0);
 }
 
 static void the_summary_is_short_and_inert(void **state)
@@ -170,6 +228,8 @@ int main(void)
         cmocka_unit_test(json_has_it_all_in_a_fixed_order),
         cmocka_unit_test(the_file_is_whole_and_private),
         cmocka_unit_test(a_device_is_written_to_not_replaced),
+        cmocka_unit_test(what_is_put_in_its_way_leads_it_nowhere),
+        cmocka_unit_test(what_was_a_link_before_is_written_to_where_it_led),
         cmocka_unit_test(the_summary_is_short_and_inert),
         cmocka_unit_test(a_kept_sandbox_is_told_with_the_next_commands),
         cmocka_unit_test(every_reason_has_a_name_and_a_sentence),

@@ -376,6 +376,13 @@ static void must_be_busy(struct sandbox *sandbox, const char *why)
     assert_contains(err.text, why);
 }
 
+/* A shell that was killed leaves the sleep that it was waiting for. */
+static void wait_until_alone(struct sandbox *sandbox)
+{
+    sandbox_run(sandbox, "while for p in /proc/[0-9]*; do read -r name <$p/comm && test \"$name\" = sleep && "
+                         "break; done; do :; done 2>/dev/null");
+}
+
 static void a_process_is_never_disturbed(void **state)
 {
     static const char *const habits[] = {
@@ -401,6 +408,7 @@ static void a_process_is_never_disturbed(void **state)
         sandbox_end(sandbox, pid);
         sandbox_run(sandbox, "rm -f log /tmp/log");
     }
+    wait_until_alone(sandbox);
     checkpoint(sandbox, lid);
 }
 

@@ -1,6 +1,7 @@
 #include "net/answer.h"
 
 #include "base/array.h"
+#include "base/own.h"
 #include "base/text.h"
 #include "tests/support/unit.h"
 
@@ -121,12 +122,73 @@ static void what_goes_on_is_written_anew(void **state)
     }
 }
 
+static bool note_status(void *whose, const struct answer *answer)
+{
+    text_addf(whose, "%u ", answer->status);
+    return answer->status != 599;
+}
+
+/* Both pieces; how many bytes of the last one that was taken belong to heads. */
+static ssize_t in_two(const char *bytes, size_t first, struct text *statuses, struct text *heard)
+{
+    ssize_t took = answer_heads(heard, bytes, first, false, note_status, statuses);
+
+    if (took < 0 || (size_t)took < first)
+        return took;
+    if (heard->len == 0 && strstr(text_string(statuses), "200"))
+        return took;
+    took = answer_heads(heard, bytes + first, strlen(bytes) - first, false, note_status, statuses);
+    return took < 0 ? took : took + (ssize_t)first;
+}
+
+static void heads_that_come_in_pieces_are_each_taken_once(void **state)
+{
+    static const char heads[] = "HTTP/1.1 100 Go\r\n\r\nHTTP/1.1 103 Hints\r\nLink: x\r\n\r\n" OK "\r\n";
+    autofree char *all = text_format("%sbody", heads);
+
+    (void)state;
+    for (size_t first = 0; first <= strlen(all); first++) {
+        autotext struct text statuses = TEXT_NONE, heard = TEXT_NONE;
+
+        assert_int_equal(in_two(all, first, &statuses, &heard), strlen(heads));
+        assert_string_equal(text_string(&statuses), "100 103 200 ");
+        assert_int_equal(heard.len, 0);
+    }
+}
+
+static void who_hears_only_heads_for_the_time_being_keeps_none(void **state)
+{
+    static const char head[] = "HTTP/1.1 100 Go\r\n\r\nHTTP";
+    autotext struct text statuses = TEXT_NONE, heard = TEXT_NONE;
+
+    (void)state;
+    assert_int_equal(answer_heads(&heard, head, strlen(head), false, note_status, &statuses), strlen(head));
+    for (int i = 0; i < 1000; i++)
+        assert_int_equal(answer_heads(&heard, head + 4, strlen(head) - 4, false, note_status, &statuses),
+                         strlen(head) - 4);
+    assert_int_equal(heard.len, 4);
+    assert_int_equal(statuses.len, 1001 * strlen("100 "));
+}
+
+static void who_wants_no_more_heads_ends_it(void **state)
+{
+    static const char refused[] = "HTTP/1.1 599 No\r\n\r\n";
+    autotext struct text statuses = TEXT_NONE, heard = TEXT_NONE;
+
+    (void)state;
+    assert_int_equal(answer_heads(&heard, refused, strlen(refused), false, note_status, &statuses), -1);
+    assert_int_equal(answer_heads(&heard, "no answer\r\n", 11, false, note_status, &statuses), -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_answer_is_read_in_one_way_or_refused),
         cmocka_unit_test(an_answer_without_end_is_refused),
         cmocka_unit_test(what_goes_on_is_written_anew),
+        cmocka_unit_test(heads_that_come_in_pieces_are_each_taken_once),
+        cmocka_unit_test(who_hears_only_heads_for_the_time_being_keeps_none),
+        cmocka_unit_test(who_wants_no_more_heads_ends_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

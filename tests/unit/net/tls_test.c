@@ -1,6 +1,7 @@
 #include "net/tls.h"
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/own.h"
 #include "base/text.h"
@@ -10,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/pem.h>
+#include <openssl/sha.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <signal.h>
@@ -318,14 +320,16 @@ static void versions_before_1_2_are_refused(void **state)
     }
 }
 
-static void of_protocols_behind_it_only_http_1_1_is_spoken(void **state)
+static void of_protocols_behind_it_http_2_and_1_1_are_spoken(void **state)
 {
     static const struct {
         const char *offered, *chosen; /* NULL: refused */
     } rows[] = {
         { "\x08http/1.1", "http/1.1" },
-        { "\x02h2\x08http/1.1", "http/1.1" },
-        { "\x02h2", NULL },
+        { "\x02h2\x08http/1.1", "h2" },
+        { "\x08http/1.1\x02h2", "h2" },
+        { "\x02h2", "h2" },
+        { "\x02h3", NULL },
         { "\x08http/1.0", NULL },
         { "", "" },
     };
@@ -346,8 +350,9 @@ static void of_protocols_behind_it_only_http_1_1_is_spoken(void **state)
         SSL_get0_alpn_selected(raw.ssl, &chosen, &len);
         assert_int_equal(step, rows[i].chosen ? TLS_DONE : TLS_FAILED);
         assert_int_equal(len, rows[i].chosen ? strlen(rows[i].chosen) : 0);
+        assert_int_equal(step == TLS_DONE && tls_speaks_h2(pair.server), len == 2);
         if (!rows[i].chosen)
-            assert_string_equal(tls_why(pair.server), "it does not offer http/1.1");
+            assert_string_equal(tls_why(pair.server), "it offers neither h2 nor http/1.1");
         pair_close(&pair);
         raw_close(&raw);
     }
@@ -608,6 +613,161 @@ static void of_several_with_one_name_the_right_one_is_found(void **state)
     tls_authority_free(third);
 }
 
+/* Who serves, who is asked for, whom the client believes, and where; NULL: it does not resume. */
+struct meeting {
+    struct tls_authority *authority;
+    struct tls_trust *trust;
+    const char *name, *place;
+};
+
+/* Whether the client went on from a session of before; or fails. */
+static bool meet_again(struct meeting meeting)
+{
+    struct pair pair;
+    enum tls_step server;
+    char byte;
+
+    pair_open(&pair);
+    pair.server = tls_accept(meeting.authority, meeting.name, pair.fds[0], NULL, 0);
+    pair.client = tls_connect(meeting.trust, meeting.name, pair.fds[1]);
+    if (meeting.place)
+        tls_resume(pair.client, meeting.place);
+    enum tls_step client = shake(&pair, &server);
+
+    if (client != TLS_DONE || server != TLS_DONE)
+        fail_msg("%s: %s, %s", meeting.place, tls_why(pair.client), tls_why(pair.server));
+    assert_int_equal(tls_write(pair.server, "x", 1), 1);
+    assert_int_equal(tls_read(pair.client, &byte, 1), 1); /* and what lay before it */
+    bool resumed = tls_resumed(pair.client);
+
+    assert_int_equal(tls_resumed(pair.server), resumed);
+    pair_close(&pair);
+    return resumed;
+}
+
+static void a_session_is_resumed_only_by_who_would_verify_the_same(void **state)
+{
+    struct tls_trust *same = trust_in(tls_authority_certificate(ours));
+    const struct meeting first = { ours, trust, "r.example.com", "1 443 192.0.2.1" };
+    struct meeting other_trust = first, other_name = first, other_place = first, none = first;
+
+    (void)state;
+    other_trust.trust = same;
+    other_name.name = "s.example.com";
+    other_place.place = "2 443 192.0.2.1";
+    none.place = NULL;
+    assert_false(meet_again(first));
+    assert_true(meet_again(first));
+    assert_true(meet_again(first)); /* of which the one before has told */
+    assert_false(meet_again(none));
+    assert_false(meet_again(other_trust));
+    assert_false(meet_again(other_name));
+    assert_false(meet_again(other_place));
+    assert_true(meet_again(first));
+    tls_trust_free(same);
+    same = trust_in(tls_authority_certificate(ours)); /* perhaps at the same place in memory */
+    other_trust.trust = same;
+    assert_false(meet_again(other_trust));
+    tls_trust_free(same);
+}
+
+static void a_server_that_has_another_certificate_shows_it_and_is_refused(void **state)
+{
+    struct error err = { 0 };
+    struct tls_authority *other = tls_authority_new(&err);
+    const struct meeting first = { ours, trust, "t.example.com", "1" };
+    struct pair pair;
+    enum tls_step server;
+
+    (void)state;
+    assert_non_null(other);
+    assert_false(meet_again(first));
+    assert_true(meet_again(first));
+    pair_open(&pair);
+    pair.server = tls_accept(other, first.name, pair.fds[0], NULL, 0);
+    pair.client = tls_connect(trust, first.name, pair.fds[1]);
+    tls_resume(pair.client, first.place);
+    assert_int_equal(shake(&pair, &server), TLS_FAILED);
+    assert_false(tls_resumed(pair.client));
+    pair_close(&pair);
+    assert_false(meet_again(first)); /* what failed is forgotten */
+    assert_true(meet_again(first));
+    tls_authority_free(other);
+}
+
+/* The client believes everybody, offers what it was given for one name, and asks for another. */
+static void what_a_client_was_given_for_one_name_is_good_for_no_other(void **state)
+{
+    static const char *const names[] = { "u.example.com", "u.example.com", "v.example.com" };
+    SSL_SESSION *given = NULL;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        struct raw raw;
+        struct pair pair;
+        char byte;
+
+        pair_open(&pair);
+        raw_open(&raw, false, pair.fds[1], TLS1_3_VERSION);
+        pair.server = tls_accept(ours, names[i], pair.fds[0], NULL, 0);
+        if (given)
+            assert_int_equal(SSL_set_session(raw.ssl, given), 1);
+        SSL_SESSION_free(given);
+        for (int round = 0; round < 10; round++) {
+            (void)SSL_do_handshake(raw.ssl);
+            (void)tls_handshake(pair.server);
+        }
+        assert_int_equal(tls_write(pair.server, "x", 1), 1);
+        assert_int_equal(SSL_read(raw.ssl, &byte, 1), 1);
+        assert_int_equal(SSL_session_reused(raw.ssl), i == 1);
+        given = SSL_get1_session(raw.ssl);
+        SSL_set_shutdown(raw.ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
+        pair_close(&pair);
+        raw_close(&raw);
+    }
+    SSL_SESSION_free(given);
+}
+
+static void sessions_are_resumed_for_a_while_and_there_are_only_so_many(void **state)
+{
+    struct meeting one = { ours, trust, "w.example.com", "1" };
+    unsigned char id[TLS_ID] = { 1 }, in_time[TLS_ID] = { 2 }, late[TLS_ID] = { 3 };
+    uint64_t verified, now = clock_us();
+
+    (void)state;
+    assert_false(meet_again(one));
+    autofree char *text = text_format("%llu w.example.com 1", (unsigned long long)tls_trust_number(trust));
+
+    SHA256((const unsigned char *)text, strlen(text), id);
+    SSL_SESSION *session = tls_sessions_find(id, &verified);
+
+    assert_non_null(session);
+    assert_true(verified >= now && verified <= clock_us());
+    SSL_SESSION_up_ref(session);
+    assert_true(tls_sessions_keep(in_time, session, now - 590 * 1000000ULL));
+    SSL_SESSION_up_ref(session);
+    assert_true(tls_sessions_keep(late, session, now - 601 * 1000000ULL));
+    assert_ptr_equal(tls_sessions_find(in_time, &verified), session);
+    assert_null(tls_sessions_find(late, &verified));
+
+    assert_true(meet_again(one));
+    assert_non_null(tls_sessions_find(id, &verified));
+    assert_true(verified <= now + 5000000); /* not since it was resumed: */
+    uint64_t first = verified;
+
+    (void)usleep(2000);
+    assert_true(meet_again(one));
+    assert_non_null(tls_sessions_find(id, &verified));
+    assert_true(verified == first);
+    for (size_t i = 0; i < 2 * TLS_SESSIONS_MAX; i++) {
+        autofree char *place = text_format("many %zu", i);
+
+        one.place = place;
+        assert_false(meet_again(one));
+    }
+    assert_int_equal(tls_sessions_count(), TLS_SESSIONS_MAX);
+}
+
 static void write_file(const char *path, const char *text)
 {
     autofile FILE *file = fopen(path, "we");
@@ -668,7 +828,7 @@ int main(void)
         cmocka_unit_test(who_is_unknown_is_not_believed),
         cmocka_unit_test(a_certificate_is_believed_in_its_time),
         cmocka_unit_test(versions_before_1_2_are_refused),
-        cmocka_unit_test(of_protocols_behind_it_only_http_1_1_is_spoken),
+        cmocka_unit_test(of_protocols_behind_it_http_2_and_1_1_are_spoken),
         cmocka_unit_test(what_was_read_before_is_not_lost),
         cmocka_unit_test(an_end_without_a_word_is_told_from_a_good_one),
         cmocka_unit_test(what_is_no_tls_is_refused),
@@ -678,6 +838,10 @@ int main(void)
         cmocka_unit_test(a_bundle_is_taken_whole_or_not_at_all),
         cmocka_unit_test(of_several_with_one_name_the_right_one_is_found),
         cmocka_unit_test(openssl_verifies_them),
+        cmocka_unit_test(a_session_is_resumed_only_by_who_would_verify_the_same),
+        cmocka_unit_test(a_server_that_has_another_certificate_shows_it_and_is_refused),
+        cmocka_unit_test(what_a_client_was_given_for_one_name_is_good_for_no_other),
+        cmocka_unit_test(sessions_are_resumed_for_a_while_and_there_are_only_so_many),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -40,8 +40,14 @@ static const struct sample {
     [FIELD_NETWORK] = { "open", "none", "open", "none" },
     [FIELD_RULES] = { "[\"*.example.com\"]", "[{host: a.example.com, port: 443}]", "[*.example.com]",
                       "[a.example.com:443]" },
+    [FIELD_HOST_SERVICES] = { "[5432, 6379]", "[6379]", "[5432, 6379]", "[6379]" },
     [FIELD_REGISTRIES] = { "[npm, pip]", "[pip]", "[npm, pip]", "[pip]" },
     [FIELD_REGISTRIES_FROM] = { "user", "system", "user", "system" },
+    [FIELD_UPSTREAM_PROXY] = { "environment", "none", "environment", "none" },
+    [FIELD_PACKAGES] = { "true", "false", "true", "false" },
+    [FIELD_BUDGET_BYTES] = { "2G", "1G", "2G", "1G" },
+    [FIELD_BUDGET_REQUESTS] = { "1000", "10", "1000", "10" },
+    [FIELD_BUDGET_CONNECTIONS] = { "1000", "10", "1000", "10" },
     [FIELD_TOOLS] = { "true", "false", "true", "false" },
     [FIELD_CACHES] = { "true", "false", "true", "false" },
 };
@@ -58,6 +64,12 @@ static void expect(const struct unit_scratch *scratch, const struct field *field
     struct outcome outcome;
 
     layers_read(scratch, layers, &outcome);
+    if (layers->repository && !(field->places & PLACE_REPOSITORY)) {
+        assert_int_equal(outcome.result, -1);
+        assert_non_null(strstr(outcome.err->text, "cannot be said here"));
+        outcome_free(&outcome);
+        return;
+    }
     if (outcome.result < 0)
         fail_msg("%s: %s", field->key, outcome.err->text);
 
@@ -139,8 +151,8 @@ static void the_same_value_everywhere_is_that_value(void **state)
  * ceiling, the repository's can only take away. */
 static void a_ceiling_grants_nothing(void **state)
 {
-    static const enum field_id grants[] = { FIELD_READ, FIELD_WRITE, FIELD_VOLUMES, FIELD_RULES,
-                                            FIELD_REGISTRIES };
+    static const enum field_id grants[] = { FIELD_READ,  FIELD_WRITE,         FIELD_VOLUMES,
+                                            FIELD_RULES, FIELD_HOST_SERVICES, FIELD_REGISTRIES };
 
     for (size_t i = 0; i < ARRAY_LEN(grants); i++) {
         const struct field *field = &fields[grants[i]];
@@ -223,6 +235,8 @@ static void flags_above_the_ceiling_are_refused(void **state)
         { "network: {mode: open, rules: [{host: b.test, action: deny}]}", "--allow", "b.test" },
         { "network: {rules: [\"*\", {host: b.test, action: deny}]}", "--allow", "b.test:443" },
         { "network: {registries: [pip]}", "--registry", "npm" },
+        { "network: {host-services: [5432]}", "--host-service", "6379" },
+        { "network: {rules: [a.test]}", "--host-service", "6379" },
         { "volumes: [\"/none/a:/x:ro\"]", "--volume", "/none/a:/y:cow" },
         /* One list is a ceiling for the others where they come to the same. */
         { "files: {read: [/none/a]}", "--write", "/none/b" },
@@ -284,6 +298,7 @@ static void flags_below_the_ceiling_hold(void **state)
         { "network: {rules: [{host: db.test, port: 5432, address: 10.0.0.5}]}", "--allow", "db.test:5432",
           FIELD_RULES, "[db.test:5432 at 10.0.0.5]" },
         { "network: {registries: [pip]}", "--registry", "pip", FIELD_REGISTRIES, "[pip]" },
+        { "network: {host-services: [5432]}", "--host-service", "5432", FIELD_HOST_SERVICES, "[5432]" },
         { "network: {rules: [a.test], registries: [pip]}", "--registry", "pip", FIELD_REGISTRIES_FROM,
           "system" },
         { "network: {rules: [a.test], registries-from: user}", "--allow", "a.test", FIELD_REGISTRIES_FROM,

@@ -32,6 +32,17 @@ static void check(field_form *form, const struct form_context *context, const st
     }
 }
 
+static void a_service_is_a_port_that_is_not_the_gateway_s(void **state)
+{
+    static const struct form_case cases[] = { { "1", "1" },   { "5432", "5432" }, { "65535", "65535" },
+                                              { "0", NULL },  { "65536", NULL },  { "080", NULL },
+                                              { "+1", NULL }, { "", NULL },       { "1 ", NULL },
+                                              { "53", NULL }, { "1019", NULL },   { "5:6", NULL } };
+
+    (void)state;
+    check(form_service_port, &nowhere, cases, ARRAY_LEN(cases));
+}
+
 static void a_user_is_root_or_one_or_two_plain_numbers(void **state)
 {
     static const struct form_case cases[] = {
@@ -295,6 +306,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_user_is_root_or_one_or_two_plain_numbers),
+        cmocka_unit_test(a_service_is_a_port_that_is_not_the_gateway_s),
         cmocka_unit_test(a_path_is_made_absolute_and_plain),
         cmocka_unit_test(an_image_is_host_or_a_path),
         cmocka_unit_test(a_host_name_is_made_of_letters_digits_dashes_and_dots),

@@ -27,7 +27,10 @@ static void the_canonical_form_is_fixed(void **state)
         "\"disk\":\"none\",\"enforce\":\"best\",\"file-size\":\"none\",\"inodes\":\"none\","
         "\"memory\":\"none\",\"open-files\":\"none\",\"output\":\"none\","
         "\"processes\":\"4096\",\"timeout\":\"none\"},"
-        "\"network\":{\"mode\":\"rules\",\"registries\":[],\"registries-from\":\"user\",\"rules\":[]},"
+        "\"network\":{\"budget\":{\"bytes\":\"none\",\"connections\":\"none\",\"requests\":\"none\"},"
+        "\"host-services\":[],\"mode\":\"rules\",\"package-cache\":true,\"package-cache-size\":\"2G\","
+        "\"record\":null,\"record-secrets\":false,\"registries\":[],"
+        "\"registries-from\":\"user\",\"replay\":null,\"rules\":[],\"upstream-proxy\":\"none\"},"
         "\"remove\":false,\"root\":true,"
         "\"seccomp\":\"default\",\"services\":[],\"tools\":true,\"tty\":\"auto\",\"user\":null,"
         "\"volumes\":[],\"workdir\":null,\"workspace\":\"cow\"}";
@@ -39,7 +42,7 @@ static void the_canonical_form_is_fixed(void **state)
     spec_json(&outcome.spec, &json);
     assert_string_equal(text_string(&json), want);
     spec_hash(&outcome.spec, hash);
-    assert_string_equal(hash, "39310fb2593ab82353110b2e497f5bd90db55fd79a34353b133cf148c442dc88");
+    assert_string_equal(hash, "d457d3c458a79c2f5312439cb600cc4ef0ffbd85d9c05d9ca2d7298e8cd32abb");
     outcome_free(&outcome);
 }
 

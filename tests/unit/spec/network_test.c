@@ -6,10 +6,17 @@
 #include "base/own.h"
 #include "base/text.h"
 #include "gateway/rules.h"
+#include "spec/file.h"
+#include "spec/mock.h"
+#include "spec/rule_forms.h"
 #include "tests/support/unit.h"
 #include "tests/unit/spec/unit_layers.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static void rules_are_taken_in_every_form(void **state)
 {
@@ -33,7 +40,17 @@ static void rules_are_taken_in_every_form(void **state)
         { "[{host: a.test, methods: GET}, {host: a.test, methods: [POST, GET, GET]}, a.test]",
           "[a.test, a.test with GET, a.test with GET, POST]" },
         { "[{host: a.test, port: 8443, paths: [/v1/**, /v2]}]", "[a.test:8443 on /v1/**, /v2]" },
+        { "[{host: a.test, rate: 10/s}, {host: a.test, rate: 600/min, bytes: 1024M}, {host: b.test, bytes: 7}]",
+          "[a.test at 10/s, a.test at 600/min for 1G, b.test for 7]" },
         { "[{host: a.test, action: deny, methods: [DELETE], paths: /x}]", "[deny a.test with DELETE on /x]" },
+        { "[{host: a.test, action: mock}]", "[mock a.test as 200]" },
+        { "[{host: db, action: mock, mock: {status: 404}}]", "[mock db as 404]" },
+        { "[{host: \"*\", action: mock}]", "[mock * as 200]" },
+        { "[{host: a.test, action: mock, methods: GET, paths: /x, mock: {status: 201, headers: {A: b}, body: "
+          "c}}]",
+          "[mock a.test with GET on /x as 201]" },
+        { "[{host: a.test, action: mock, mock: {body: x}}, {host: a.test, action: mock, mock: {body: x}}]",
+          "[mock a.test as 200]" },
     };
 
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -57,10 +74,28 @@ static void what_cannot_be_acted_on_is_refused(void **state)
     static const struct {
         const char *rule, *value, *must;
     } rows[] = {
-        { "{host: a.test, action: ask}", "ask", "allow and deny" },
+        { "{host: a.test, action: ask}", "ask", "allow, deny, mock and count" },
         { "{host: a.test, action: stage}", "stage", "this version cannot" },
-        { "{host: a.test, action: mock}", "mock", "this version cannot" },
-        { "{host: a.test, action: permit}", "permit", "allow and deny" },
+        { "{host: a.test, action: permit}", "permit", "allow, deny, mock and count" },
+        { "{host: a.test, mock: {body: x}}", "a.test", "action: mock" },
+        { "{host: a.test, action: mock, address: 10.0.0.5}", "a.test", "only for what is allowed" },
+        { "{host: a.test, action: mock, mock: x}", "x", "a mapping" },
+        { "{host: a.test, action: mock, mock: {status: 101}}", "a mapping", "200 to 599" },
+        { "{host: a.test, action: mock, mock: {status: 2000}}", "a mapping", "200 to 599" },
+        { "{host: a.test, action: mock, mock: {status: 204, body: x}}", "a mapping", "have none" },
+        { "{host: a.test, action: mock, mock: {body: x, file: y}}", "a mapping", "one of body" },
+        { "{host: a.test, action: mock, mock: {base64: x}}", "a mapping", "not base64" },
+        { "{host: a.test, action: mock, mock: {file: ''}}", "a mapping", "without a name" },
+        { "{host: a.test, action: mock, mock: {reply: x}}", "a mapping", "status, headers" },
+        { "{host: a.test, action: mock, mock: {headers: {Content-Length: 5}}}", "a mapping", "itself" },
+        { "{host: a.test, action: mock, mock: {headers: {transfer-encoding: chunked}}}", "a mapping",
+          "itself" },
+        { "{host: a.test, action: mock, mock: {headers: {Connection: close}}}", "a mapping", "itself" },
+        { "{host: a.test, action: mock, mock: {headers: {content_length: 5}}}", "a mapping", "none" },
+        { "{host: a.test, action: mock, mock: {headers: {\"A b\": c}}}", "a mapping", "none" },
+        { "{host: a.test, action: mock, mock: {headers: {A: \"b\\r\\nC: d\"}}}", "a mapping", "none" },
+        { "{host: a.test, action: mock, mock: {headers: {A: [b, [c]]}}}", "a mapping", "no text" },
+        { "{host: a.test, action: mock, mock: {headers: x}}", "a mapping", "no mapping" },
         { "{host: a.test, secret: token}", "token", "secret" },
         { "{host: a.test, methods: []}", "a list", "at least one" },
         { "{host: a.test, methods: [get]}", "a list", "upper case" },
@@ -73,9 +108,26 @@ static void what_cannot_be_acted_on_is_refused(void **state)
         { "{host: a.test, paths: [/v1/../x]}", "a list", "a path such as" },
         { "{host: a.test, paths: [\"/v1?x\"]}", "a list", "a path such as" },
         { "{host: a.test, paths: /%61}", "/%61", "a path such as" },
-        { "{host: a.test, ca: /etc/x.pem}", "/etc/x.pem", "ca" },
-        { "{host: a.test, rate: 5}", "5", "rate" },
-        { "{host: a.test, hosts: b.test}", "b.test", "host, port, action, address, methods and paths" },
+        { "{host: a.test, rate: 5}", "5", "such as 10/s" },
+        { "{host: a.test, rate: 0/s}", "0/s", "such as 10/s" },
+        { "{host: a.test, rate: 5/h}", "5/h", "such as 10/s" },
+        { "{host: a.test, rate: -5/s}", "-5/s", "such as 10/s" },
+        { "{host: a.test, rate: 5/s , bytes: none}", "none", "a size such as" },
+        { "{host: a.test, bytes: 1X}", "1X", "a size such as" },
+        { "{host: a.test, bytes: [1]}", "a list", "a text" },
+        { "{host: a.test, action: deny, rate: 5/s}", "a.test", "only for what is allowed" },
+        { "{host: a.test, action: count}", "a.test", "neither rate nor bytes" },
+        { "{host: a.test, action: count, bytes: 1, address: 10.0.0.5}", "a.test", "only for what is allowed" },
+        { "{host: a.test, action: deny, bytes: 5}", "a.test", "only for what is allowed" },
+        { "{host: a.test, hosts: b.test}", "b.test",
+          "host, port, action, address, methods, paths, ca, mock, rate and bytes" },
+        { "{host: a.test, method: GET}", "network.rules: method: 'GET'", "did you mean methods?" },
+        { "{host: a.test, method: GET}", "network.rules: method: 'GET'", "(in the rule for 'a.test')" },
+        { "{host: a.test, action: mock, mock: {bdoy: x}}", "the key 'bdoy'", "did you mean body?" },
+        { "{host: a.test, action: mock, mock: {body: {a: 1}}}", "mock: a mapping",
+          "has a body that is no text (in the rule for 'a.test')" },
+        { "{host: a.test, action: mock, mock: {file: [a]}}", "mock: a mapping",
+          "has a file that is no text (in the rule for 'a.test')" },
         { "{port: 80}", "a mapping", "the key host" },
         { "{host: [a.test]}", "a list", "a text" },
         { "{host: a.test, port: 0}", "0", "1 to 65535" },
@@ -90,9 +142,10 @@ static void what_cannot_be_acted_on_is_refused(void **state)
         { "\"*.com\"", "*.com", "everybody's names" },
         { "\"*.co.uk\"", "*.co.uk", "everybody's names" },
         { "\"*.github.io\"", "*.github.io", "everybody's names" },
-        { "localhost", "localhost", "its address" },
-        { "db", "db", "its address" },
-        { "printer.local", "printer.local", "its address" },
+        { "localhost", "localhost", "--host-service PORT" },
+        { "\"127.0.0.2:80\"", "127.0.0.2:80", "--host-service 80" },
+        { "db", "db", "cove allow NAME:PORT --address ADDRESS" },
+        { "printer.local", "printer.local", "--address ADDRESS" },
         { "10.0.0.5", "10.0.0.5", "its port" },
         { "\"2606:4700::1\"", "2606:4700::1", "its port" },
         { "\"127.1:80\"", "127.1:80", "odd spelling" },
@@ -137,6 +190,37 @@ static void a_repository_pins_no_address(void **state)
     outcome_free(&outcome);
 }
 
+/* Only the administrator has a say in addresses. */
+static void a_repository_that_leaves_a_host_leaves_its_address(void **state)
+{
+    static const char owner[] = "network: {rules: [{host: db, port: 5432, address: 10.0.0.5}]}";
+    static const struct {
+        struct layers layers;
+        const char *left;
+    } rows[] = {
+        { { .owner = owner, .repository = "policy: {network: {rules: [{host: db, port: 5432}]}}" },
+          "[db:5432 at 10.0.0.5]" },
+        { { .owner = owner,
+            .repository = "policy: {network: {rules: [{host: db, port: 5432, methods: GET}]}}" },
+          "[db:5432 at 10.0.0.5 with GET]" },
+        { { .owner = owner, .repository = "policy: {network: {rules: [{host: \"*\", port: 5433}]}}" }, "[]" },
+        { { .admin = "network: {rules: [{host: db, port: 5432}]}", .owner = owner }, "[]" },
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct outcome outcome;
+
+        layers_read(*state, &rows[i].layers, &outcome);
+        if (outcome.result < 0)
+            fail_msg("%s", outcome.err->text);
+
+        autofree char *shown = layers_shown(&fields[FIELD_RULES], &outcome.spec);
+
+        assert_string_equal(shown, rows[i].left);
+        outcome_free(&outcome);
+    }
+}
+
 static void who_only_narrows_may_be_wide(void **state)
 {
     static const struct layers cases[] = {
@@ -156,6 +240,57 @@ static void who_only_narrows_may_be_wide(void **state)
         autofree char *shown = layers_shown(&fields[FIELD_RULES], &outcome.spec);
 
         assert_string_equal(shown, "[a.test]");
+        outcome_free(&outcome);
+    }
+}
+
+/* Of a rate and of bytes the least holds, whichever layer said it. */
+static void of_bounds_the_least_holds(void **state)
+{
+    static const struct {
+        const char *admin, *owner, *repository, *shown;
+    } rows[] = {
+        { "[{host: a.test, rate: 10/s}]", "[a.test]", NULL, "[a.test at 10/s]" },
+        { "[{host: a.test, rate: 10/s}]", "[{host: a.test, rate: 100/s}]", NULL, "[a.test at 10/s]" },
+        { "[{host: a.test, rate: 10/s}]", "[{host: a.test, rate: 5/s}]", NULL, "[a.test at 5/s]" },
+        { "[{host: a.test, rate: 10/s}]", "[{host: a.test, rate: 500/min}]", NULL, "[a.test at 500/min]" },
+        { "[{host: a.test, rate: 10/s}]", "[{host: a.test, rate: 700/min}]", NULL, "[a.test at 10/s]" },
+        { "[{host: \"*\", bytes: 1G}, {host: a.test, bytes: 1M}]", "[a.test]", NULL, "[a.test for 1M]" },
+        { NULL, "[{host: a.test, bytes: 1G}]", "[\"*\"]", "[a.test for 1G]" },
+        { NULL, "[{host: a.test, bytes: 1G}]", "[{host: \"*\", bytes: 2G, rate: 1/s}]",
+          "[a.test at 1/s for 1G]" },
+        { NULL, "[{host: a.test, bytes: 1G}]", "[{host: \"*\", bytes: 2M}]", "[a.test for 2M]" },
+        { "[{host: a.test, bytes: 3M}]", "[{host: a.test, bytes: 1G}]", "[{host: \"*\", bytes: 2M}]",
+          "[a.test for 2M]" },
+        /* What several rules have of one is counted together. */
+        { NULL, "[{host: \"*.a.test\", bytes: 1M, rate: 5/s}]", "[b.a.test, c.a.test]",
+          "[count *.a.test at 5/s for 1M, b.a.test at 5/s for 1M, c.a.test at 5/s for 1M]" },
+        { NULL, "[{host: a.test, bytes: 1M}]",
+          "[{host: a.test, paths: /x}, {host: a.test, paths: /y, bytes: 2K}]",
+          "[a.test on /x for 2K, a.test on /y for 2K, count a.test on /y for 2K, count a.test for 1M]" },
+        { "[{host: \"*.a.test\", bytes: 1M}]", "[b.a.test, {host: c.a.test, bytes: 7}]", NULL,
+          "[count *.a.test for 1M, b.a.test for 1M, c.a.test for 7]" },
+        { "[{host: \"*\"}, {host: a.test, action: count, bytes: 1M}]",
+          "[a.test, {host: \"*.test\", action: count, bytes: 2M}]", "[\"*\"]",
+          "[count *.test for 2M, a.test, count a.test for 1M]" },
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        autofree char *admin = rows[i].admin ? text_format("network: {rules: %s}", rows[i].admin) : NULL,
+                      *owner = text_format("network: {rules: %s}", rows[i].owner),
+                      *repository = rows[i].repository
+                                        ? text_format("policy: {network: {rules: %s}}", rows[i].repository)
+                                        : NULL;
+        struct outcome outcome;
+
+        layers_read(*state, &(struct layers){ .admin = admin, .owner = owner, .repository = repository },
+                    &outcome);
+        if (outcome.result < 0)
+            fail_msg("%s: %s", owner, outcome.err->text);
+
+        autofree char *shown = layers_shown(&fields[FIELD_RULES], &outcome.spec);
+
+        assert_string_equal(shown, rows[i].shown);
         outcome_free(&outcome);
     }
 }
@@ -319,15 +454,132 @@ static void what_was_cut_once_is_not_cut_again(void **state)
     }
 }
 
+/* Nothing leaves by a mock, so it comes through every ceiling, and what a ceiling mocks no rule lets out. */
+static void a_mock_is_to_layers_what_a_denial_is(void **state)
+{
+    static const struct {
+        const char *admin, *owner, *repository, *shown;
+    } rows[] = {
+        { "[a.test]", "[{host: b.test, action: mock}]", NULL, "[mock b.test as 200]" },
+        { "[{host: a.test, action: mock}]", "[a.test]", NULL, "[mock a.test as 200]" },
+        { "[a.test, {host: a.test, action: mock, paths: /x}]", "[a.test]", NULL,
+          "[a.test, mock a.test on /x as 200]" },
+        { NULL, "[a.test, b.test]", "[b.test, {host: a.test, action: mock, mock: {status: 500}}]",
+          "[mock a.test as 500, b.test]" },
+        { NULL, "[{host: a.test, action: mock}]",
+          "[{host: a.test, action: mock, paths: /x, mock: {status: 500}}]", "[mock a.test as 200]" },
+        { NULL, "[{host: a.test, action: mock}]", "[{host: a.test, action: deny}]",
+          "[deny a.test, mock a.test as 200]" },
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        autofree char *admin = rows[i].admin ? text_format("network: {rules: %s}", rows[i].admin) : NULL;
+        autofree char *owner = text_format("network: {rules: %s}", rows[i].owner);
+        autofree char *repository =
+            rows[i].repository ? text_format("policy: {network: {rules: %s}}", rows[i].repository) : NULL;
+        struct outcome outcome;
+
+        layers_read(*state, &(struct layers){ .admin = admin, .owner = owner, .repository = repository },
+                    &outcome);
+        if (outcome.result < 0)
+            fail_msg("row %zu: %s", i, outcome.err->text);
+        rule_list_sort(&outcome.spec.rules);
+
+        autofree char *shown = layers_shown(&fields[FIELD_RULES], &outcome.spec);
+
+        assert_string_equal(shown, rows[i].shown);
+        outcome_free(&outcome);
+    }
+}
+
+static void no_repository_names_a_file(void **state)
+{
+    struct outcome outcome;
+
+    layers_read(*state,
+                &(struct layers){ .repository = "policy: {network: {rules: [{host: a.test, action: mock, mock: "
+                                                "{file: /etc/shadow}}]}}" },
+                &outcome);
+    assert_int_equal(outcome.result, -1);
+    assert_non_null(strstr(outcome.err->text, "only the owner and the administrator"));
+    outcome_free(&outcome);
+}
+
+/* What a file of the owner's names lies beside it, is read once, and is the same after any number of readings
+ * of what was written of it. */
+static void bodies_come_whole_from_wherever_they_are(void **state)
+{
+    static const char body[] = "zero \0 and \xff";
+    struct outcome outcome, again;
+    const struct file_rules trusted = { geteuid(), 0, "you", true };
+    autotext struct text json = TEXT_NONE;
+    struct error err;
+
+    autofree char *beside = text_copy(unit_scratch_file(*state, "body.bin", ""));
+    FILE *file = fopen(beside, "w");
+
+    assert_true(fwrite(body, 1, sizeof body, file) == sizeof body && fclose(file) == 0);
+    layers_read(*state,
+                &(struct layers){ .owner =
+                                      "network: {rules: [{host: a.test, action: mock, mock: {file: body.bin, "
+                                      "headers: {Set-Cookie: [a, b]}}}]}" },
+                &outcome);
+    assert_int_equal(outcome.result, 0);
+    struct mock *mock = outcome.spec.rules.items[0].mock;
+
+    assert_string_equal(mock->file, beside);
+    assert_int_equal(mocks_load(&outcome.spec.rules, &trusted, &err), 0);
+    assert_null(mock->file);
+    assert_int_equal(mock->body.len, sizeof body);
+    spec_json(&outcome.spec, &json);
+    autofree char *spec = text_copy(unit_scratch_file(*state, "spec.json", text_string(&json)));
+
+    layers_read(*state, &(struct layers){ .flags = { "--spec", spec } }, &again);
+    assert_int_equal(again.result, 0);
+    assert_int_equal(mock_compare(mock, again.spec.rules.items[0].mock), 0);
+    outcome_free(&outcome);
+    outcome_free(&again);
+}
+
+static void a_file_that_others_can_write_is_no_mock(void **state)
+{
+    const struct file_rules trusted = { geteuid(), 0, "you", true };
+    struct error err = { 0 };
+    struct outcome outcome;
+
+    autofree char *beside = text_copy(unit_scratch_file(*state, "body.bin", "x"));
+
+    layers_read(
+        *state,
+        &(struct layers){ .owner = "network: {rules: [{host: a.test, action: mock, mock: {file: body.bin}}]}" },
+        &outcome);
+    assert_int_equal(chmod(beside, 0666), 0);
+    assert_int_equal(mocks_load(&outcome.spec.rules, &trusted, &err), -1);
+    assert_non_null(strstr(err.text, "others can write it"));
+    assert_int_equal(unlink(beside), 0);
+    assert_int_equal(mocks_load(&outcome.spec.rules, &trusted, &err), -1);
+    assert_non_null(strstr(err.text, "is not there"));
+    outcome_free(&outcome);
+}
+
 #define ON_SCRATCH(test) cmocka_unit_test_setup_teardown(test, unit_scratch_setup, unit_scratch_teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ON_SCRATCH(rules_are_taken_in_every_form),      ON_SCRATCH(what_cannot_be_acted_on_is_refused),
-        ON_SCRATCH(a_repository_pins_no_address),       ON_SCRATCH(who_only_narrows_may_be_wide),
-        ON_SCRATCH(no_layer_opens_what_another_closed), ON_SCRATCH(what_is_left_is_within_the_ceiling),
+        ON_SCRATCH(rules_are_taken_in_every_form),
+        ON_SCRATCH(what_cannot_be_acted_on_is_refused),
+        ON_SCRATCH(a_repository_pins_no_address),
+        ON_SCRATCH(a_repository_that_leaves_a_host_leaves_its_address),
+        ON_SCRATCH(who_only_narrows_may_be_wide),
+        ON_SCRATCH(no_layer_opens_what_another_closed),
+        ON_SCRATCH(what_is_left_is_within_the_ceiling),
         ON_SCRATCH(what_was_cut_once_is_not_cut_again),
+        ON_SCRATCH(a_mock_is_to_layers_what_a_denial_is),
+        ON_SCRATCH(no_repository_names_a_file),
+        ON_SCRATCH(bodies_come_whole_from_wherever_they_are),
+        ON_SCRATCH(a_file_that_others_can_write_is_no_mock),
+        ON_SCRATCH(of_bounds_the_least_holds),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

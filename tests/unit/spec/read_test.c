@@ -76,12 +76,14 @@ static void a_mistake_is_reported_with_file_line_key_value_and_what_is_allowed(v
         { "limits: {timeuot: 5m}\n", ":1:", "limits.timeuot", "'5m'", "did you mean limits.timeout?" },
         { "timeout: 5m\n", ":1:", "timeout", "'5m'", "did you mean limits.timeout?" },
         { "limits.timeout: 5m\n", ":1:", "limits.timeout", "'5m'", "does not exist" },
-        { "filez: {}\n", ":1:", "filez", "a mapping", "files.read" },
+        { "filez: {}\n", ":1:", "filez", "a mapping",
+          "a key that does not exist (did you mean files?); cove-policy(5) lists all" },
+        { "nothing: 1\n", ":1:", "nothing", "'1'", "a key that does not exist; cove-policy(5) lists all" },
         { "tools: yes\n", ":1:", "tools", "'yes'", "true or false" },
         { "tools: \"true\"\n", ":1:", "tools", "'true'", "true or false" },
         { "tools: 1\n", ":1:", "tools", "'1'", "true or false" },
         { "tools:\n", ":1:", "tools", "nothing", "true or false" },
-        { "a: 1\n", ":1:", "a", "'1'", "seccomp" },
+        { "secomp: 1\n", ":1:", "secomp", "'1'", "did you mean seccomp?" },
         { "seccomp: strct\n", ":1:", "seccomp", "'strct'", "default, strict (did you mean strict?)" },
         { "seccomp: true\n", ":1:", "seccomp", "'true'", "text" },
         { "files:\n  read: /x\n", ":2:", "files.read", "'/x'", "list" },
@@ -328,6 +330,32 @@ static void a_repository_cannot_take_root_from_one_who_asked_for_it_in_silence(v
     assert_contains(text, "cove.yaml:1");
 }
 
+static void a_flag_that_asks_for_something_where_nothing_is_reached_is_a_mistake(void **state)
+{
+    static const char *const flags[][2] = { { "--allow", "a.test" },
+                                            { "--registry", "npm" },
+                                            { "--host-service", "5432" },
+                                            { "--record", "/none/r" },
+                                            { "--replay", "/none/r" } };
+    struct outcome outcome;
+
+    for (size_t i = 0; i < ARRAY_LEN(flags); i++) {
+        const char *text =
+            failure(*state, &(struct layers){ .flags = { "--network", "none", flags[i][0], flags[i][1] } },
+                    ERROR_INVALID);
+
+        assert_contains(text, flags[i][0]);
+        assert_contains(text, "--network");
+    }
+    /* What a file allows elsewhere is no mistake. */
+    layers_read(*state,
+                &(struct layers){ .owner = "network: {rules: [a.test], registries: [npm]}\n",
+                                  .flags = { "--network", "none" } },
+                &outcome);
+    assert_int_equal(outcome.result, 0);
+    outcome_free(&outcome);
+}
+
 static void who_said_what_is_on_record(void **state)
 {
     struct outcome outcome;
@@ -564,6 +592,7 @@ int main(void)
         ON_SCRATCH(a_volume_may_have_any_character),
         ON_SCRATCH(services_have_names_and_bounds),
         ON_SCRATCH(a_repository_cannot_take_root_from_one_who_asked_for_it_in_silence),
+        ON_SCRATCH(a_flag_that_asks_for_something_where_nothing_is_reached_is_a_mistake),
         ON_SCRATCH(who_said_what_is_on_record),
         ON_SCRATCH(files_that_others_can_write_are_refused),
         ON_SCRATCH(a_directory_that_others_can_write_is_refused),

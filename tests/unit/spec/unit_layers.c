@@ -71,11 +71,14 @@ void outcome_free(struct outcome *outcome)
 
 char *layers_yaml(const struct field *field, const char *value)
 {
-    const char *dot = strchr(field->key, '.');
+    struct text yaml = TEXT_NONE;
+    const char *key = field->key;
+    int depth = 0;
 
-    if (!dot)
-        return text_format("%s: %s\n", field->key, value);
-    return text_format("%.*s: {%s: %s}\n", (int)(dot - field->key), field->key, dot + 1, value);
+    for (const char *dot; (dot = strchr(key, '.')) != NULL; key = dot + 1, depth++)
+        text_addf(&yaml, "%.*s: {", (int)(dot - key), key);
+    text_addf(&yaml, "%s: %s%.*s\n", key, value, depth, "}}}}");
+    return text_steal(&yaml);
 }
 
 char *layers_shown(const struct field *field, const struct spec *spec)

@@ -28,7 +28,7 @@ static const char whole[] =
     "false,\"then\":"
     "null,\"ttl_ms\":0,\"uids\":[\"0 1879048192 "
     "65536\"],"
-    "\"workspace\":\"/w\",\"workspace_device\":\"65024\",\"workspace_inode\":\"7\"}\n";
+    "\"why\":null,\"workspace\":\"/w\",\"workspace_device\":\"65024\",\"workspace_inode\":\"7\"}\n";
 
 /* The whole record with one part replaced. */
 static char *with(const char *part, const char *other)

@@ -25,6 +25,18 @@ static void let_go(struct sandbox_dir *dir)
     close(dir->parent);
 }
 
+static bool put_a_layer(const void *owner, int dir)
+{
+    (void)owner;
+    return mkdirat(dir, "w0", 0755) == 0;
+}
+
+static bool put_half(const void *owner, int dir)
+{
+    (void)put_a_layer(owner, dir);
+    return false;
+}
+
 static void a_sweep_leaves_what_has_a_record_and_what_is_held(void **state)
 {
     struct unit_scratch *scratch = *state;
@@ -38,7 +50,7 @@ static void a_sweep_leaves_what_has_a_record_and_what_is_held(void **state)
     unit_scratch_dir(scratch, "state/sandboxes/kept", 0700);
     unit_scratch_dir(scratch, "state/sandboxes/kept/u0", 0700);
     unit_scratch_file(scratch, "state/sandboxes/kept/record.json", "no matter what");
-    store_make_spare(own.parent, NULL, NULL);
+    store_make_spare(own.parent, put_a_layer, NULL);
     unit_scratch_dir(scratch, "state/sandboxes/half", 0700);
     unit_scratch_dir(scratch, "state/sandboxes/half/w0", 0700);
     unit_scratch_file(scratch, "state/sandboxes/half/record.json", "");
@@ -48,7 +60,7 @@ static void a_sweep_leaves_what_has_a_record_and_what_is_held(void **state)
     assert_true(there(scratch, "state/sandboxes/half/w0"));
     assert_false(there(scratch, "state/sandboxes/dead"));
     assert_true(there(scratch, "state/sandboxes/kept/u0"));
-    assert_true(there(scratch, "state/spare/w1"));
+    assert_true(there(scratch, "state/spare/w0"));
     assert_int_equal(faccessat(held.parent, held.id, F_OK, 0), 0);
     assert_int_equal(faccessat(own.parent, own.id, F_OK, 0), 0);
     let_go(&own);
@@ -58,18 +70,17 @@ static void a_sweep_leaves_what_has_a_record_and_what_is_held(void **state)
 static const struct sandbox_dir *sweeper;
 
 /* As whoever ends another sandbox at that moment. */
-static bool furnish_while_others_sweep(const void *owner, int parent, int dir)
+static bool furnish_while_others_sweep(const void *owner, int dir)
 {
     autostrings struct strings unfinished = STRINGS_NONE;
     struct error err;
 
     (void)owner;
-    (void)parent;
     assert_int_equal(store_write_file(dir, "first", "x", 1, &err), 0);
     store_sweep(sweeper, &unfinished);
     store_make_spare(sweeper->parent, NULL, NULL);
     assert_int_equal(store_write_file(dir, "last", "x", 1, &err), 0);
-    return false;
+    return true;
 }
 
 static void a_spare_is_whole_whoever_sweeps_meanwhile(void **state)
@@ -87,13 +98,22 @@ static void a_spare_is_whole_whoever_sweeps_meanwhile(void **state)
     /* What somebody began who died is cleared away by the next, and made by the one after. */
     unit_scratch_dir(scratch, "state/spare.new", 0700);
     unit_scratch_dir(scratch, "state/spare.new/half", 0700);
-    store_make_spare(own.parent, NULL, NULL);
+    store_make_spare(own.parent, put_a_layer, NULL);
     assert_false(there(scratch, "state/spare.new") || there(scratch, "state/spare"));
-    store_make_spare(own.parent, NULL, NULL);
-    assert_true(there(scratch, "state/spare/u0"));
+    store_make_spare(own.parent, put_half, NULL);
+    assert_false(there(scratch, "state/spare"));
+    store_make_spare(own.parent, put_a_layer, NULL);
+    assert_false(there(scratch, "state/spare.new") || there(scratch, "state/spare"));
+    store_make_spare(own.parent, put_a_layer, NULL);
+    assert_true(there(scratch, "state/spare/w0"));
     assert_false(there(scratch, "state/spare/half"));
     let_go(&own);
     let_go(&next);
+}
+
+static bool is_in(int dir, const char *name)
+{
+    return faccessat(dir, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 static void authorities_are_taken_once_and_not_hoarded(void **state)
@@ -103,22 +123,55 @@ static void authorities_are_taken_once_and_not_hoarded(void **state)
     struct error err;
 
     assert_int_equal(store_create(unit_scratch_path(scratch, "state"), &own, &err), 0);
-    assert_false(authorities_take(own.parent, own.fd));
-    assert_int_equal(authorities_wanted(own.parent), AUTHORITIES_MAX);
-    for (size_t i = 0; i < AUTHORITIES_MAX + 3; i++)
-        authorities_add(own.parent, "pem", 3);
-    assert_int_equal(authorities_wanted(own.parent), 0);
-    for (size_t i = 0; i < AUTHORITIES_MAX; i++) {
-        assert_true(authorities_take(own.parent, own.fd));
-        autofree char *pem = file_text(own.fd, STORE_AUTHORITY, 100);
-
-        assert_string_equal(pem, "pem");
+    assert_false(authorities_take(own.fd));
+    assert_int_equal(authorities_wanted(own.fd), AUTHORITIES_MAX);
+    for (size_t i = 0; i < AUTHORITIES_MAX + 3; i++) {
+        assert_int_equal(mkdirat(own.fd, "made", 0700), 0);
+        authorities_add(own.fd, "made");
+        assert_false(is_in(own.fd, "made"));
     }
-    assert_false(authorities_take(own.parent, own.fd));
-    struct stat status;
+    assert_int_equal(authorities_wanted(own.fd), 0);
+    for (size_t i = 0; i < AUTHORITIES_MAX; i++) {
+        assert_true(authorities_take(own.fd));
+        assert_int_equal(unlinkat(own.fd, STORE_TRUST, AT_REMOVEDIR), 0);
+    }
+    assert_false(authorities_take(own.fd));
+    let_go(&own);
+}
 
-    assert_int_equal(fstatat(own.fd, STORE_AUTHORITY, &status, 0), 0);
-    assert_int_equal(status.st_mode & 07777, 0600);
+static void give_back(const struct sandbox_dir *dir, const char *stamp, const char *used)
+{
+    assert_int_equal(mkdirat(dir->fd, STORE_TRUST, 0700), 0);
+    assert_int_equal(mkdirat(dir->fd, STORE_AUTHORITY, 0700), 0);
+    assert_int_equal(stamp ? symlinkat("made from", dir->fd, stamp) : 0, 0);
+    assert_int_equal(used ? mkdirat(dir->fd, used, 0700) : 0, 0);
+    authorities_give(dir->fd);
+    assert_false(is_in(dir->fd, STORE_TRUST));
+}
+
+static void only_what_nobody_has_used_is_handed_on(void **state)
+{
+    struct unit_scratch *scratch = *state;
+    struct sandbox_dir own;
+    struct error err;
+
+    assert_int_equal(store_create(unit_scratch_path(scratch, "state"), &own, &err), 0);
+    give_back(&own, STORE_TRUSTED, STORE_TRUST_USED);
+    assert_false(authorities_take(own.fd));
+    give_back(&own, NULL, NULL); /* a half */
+    assert_false(authorities_take(own.fd));
+    give_back(&own, STORE_TRUSTED, NULL);
+    assert_true(authorities_take(own.fd));
+    /* Of a sandbox that does not run the key is left, and of one that is removed all is handed on. */
+    authorities_tidy(own.fd);
+    assert_true(is_in(own.fd, STORE_AUTHORITY));
+    assert_false(is_in(own.fd, STORE_TRUSTED));
+    authorities_give(own.fd);
+    give_back(&own, STORE_TRUSTED, NULL);
+    assert_true(authorities_take(own.fd));
+    assert_int_equal(store_remove(&own, &err), 0);
+    assert_int_equal(store_create(unit_scratch_path(scratch, "state"), &own, &err), 0);
+    assert_true(authorities_take(own.fd));
     let_go(&own);
 }
 
@@ -209,6 +262,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_spare_is_whole_whoever_sweeps_meanwhile, unit_scratch_setup,
                                         unit_scratch_teardown),
         cmocka_unit_test_setup_teardown(authorities_are_taken_once_and_not_hoarded, unit_scratch_setup,
+                                        unit_scratch_teardown),
+        cmocka_unit_test_setup_teardown(only_what_nobody_has_used_is_handed_on, unit_scratch_setup,
                                         unit_scratch_teardown),
         cmocka_unit_test_setup_teardown(a_sweep_leaves_what_has_a_record_and_what_is_held, unit_scratch_setup,
                                         unit_scratch_teardown),

@@ -1,0 +1,198 @@
+/* What a gateway gets of the package cache that somebody has broken into: the part of the gateway is played
+ * here. */
+
+#include "keeper/larder.h"
+
+#include "base/array.h"
+#include "base/error.h"
+#include "base/own.h"
+#include "base/text.h"
+#include "store/packages.h"
+#include "tests/support/unit.h"
+#include "tests/support/unit_scratch.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct world {
+    struct unit_scratch *scratch;
+    struct larder larder;
+    int sandbox;
+};
+
+static int setup(void **state)
+{
+    struct world *world = memory_zero(sizeof *world);
+
+    *state = world;
+    if (unit_scratch_setup((void **)&world->scratch) < 0)
+        return -1;
+    unit_scratch_dir(world->scratch, "sandboxes", 0700);
+    unit_scratch_dir(world->scratch, "sandboxes/x", 0700);
+    world->sandbox = openat(world->scratch->dir, "sandboxes/x", O_PATH | O_CLOEXEC);
+    larder_open(&world->larder, world->sandbox, 1 << 30);
+    return world->larder.dir >= 0 ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    struct world *world = *state;
+
+    larder_close(&world->larder);
+    close(world->sandbox);
+    unit_scratch_teardown((void **)&world->scratch);
+    free(world);
+    return 0;
+}
+
+static struct checksum name_of(const char *content)
+{
+    struct checksumming *sum = checksumming_new(CHECKSUM_SHA256);
+    struct checksum name;
+
+    checksumming_add(sum, content, strlen(content));
+    checksumming_end(sum, &name);
+    return name;
+}
+
+static int want(struct world *world, const char *content, uint64_t tag, enum gateway_given wanted)
+{
+    struct checksum name = name_of(content);
+    uint64_t size;
+    int fd;
+
+    assert_int_equal(larder_want(&world->larder, &name, tag, &fd, &size), wanted);
+    return fd;
+}
+
+/* Everything that was given to the stower is done when it has ended. */
+static void settle(struct world *world)
+{
+    larder_close(&world->larder);
+    larder_open(&world->larder, world->sandbox, 1 << 30);
+}
+
+static void what_was_written_is_kept_if_it_is_what_was_said(void **state)
+{
+    struct world *world = *state;
+    autoclose int right = want(world, "right", 7, GATEWAY_SPOOL),
+                  wrong = want(world, "wrong", 8, GATEWAY_SPOOL),
+                  dropped = want(world, "dropped", 9, GATEWAY_SPOOL);
+
+    assert_int_equal(write(right, "right", 5), 5);
+    assert_int_equal(write(wrong, "evil!", 5), 5);
+    assert_int_equal(write(dropped, "dropped", 7), 7);
+    larder_keep(&world->larder, 7);
+    larder_keep(&world->larder, 8);
+    larder_drop(&world->larder, 9);
+    settle(world);
+    autoclose int read_again = want(world, "right", 10, GATEWAY_FILE),
+                  again = want(world, "wrong", 11, GATEWAY_SPOOL),
+                  once_more = want(world, "dropped", 12, GATEWAY_SPOOL);
+    char bytes[8] = "";
+
+    assert_int_equal(read(read_again, bytes, sizeof bytes), 5);
+    assert_string_equal(bytes, "right");
+    assert_true(again >= 0 && once_more >= 0);
+}
+
+static void what_is_given_to_write_to_can_only_grow(void **state)
+{
+    autoclose int fd = want(*state, "x", 7, GATEWAY_SPOOL);
+    char byte;
+
+    assert_int_equal(fcntl(fd, F_GETFL) & (O_ACCMODE | O_APPEND), O_WRONLY | O_APPEND);
+    assert_int_equal(write(fd, "ab", 2), 2);
+    assert_true(read(fd, &byte, 1) < 0 && pread(fd, &byte, 1, 0) < 0);
+}
+
+static void names_and_tags_of_any_kind_lead_nowhere(void **state)
+{
+    static const char *const names[] = {
+        "", "..", "../sandboxes/x", "/etc/passwd", "sha256-", "sha256-../../x", "sha512-00"
+    };
+    struct world *world = *state;
+    struct checksum name = name_of("x"), zero = CHECKSUM_NONE;
+    uint64_t size;
+    int fd;
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        snprintf(zero.text, sizeof zero.text, "%s", names[i]);
+        assert_int_equal(larder_want(&world->larder, &zero, 7, &fd, &size), GATEWAY_NOTHING);
+        assert_int_equal(fd, -1);
+        larder_check(&world->larder, &zero);
+    }
+    assert_int_equal(larder_want(&world->larder, &name, 0, &fd, &size), GATEWAY_NOTHING);
+    for (uint64_t tag = 0; tag < 3; tag++) {
+        larder_keep(&world->larder, tag);
+        larder_drop(&world->larder, tag);
+    }
+}
+
+static void more_than_so_many_at_a_time_are_not_open(void **state)
+{
+    struct world *world = *state;
+    size_t open_now = 0;
+
+    for (uint64_t i = 1; i <= 3 * LARDER_SPOOLS; i++) {
+        autofree char *content = text_format("%d", (int)i);
+
+        close(want(world, content, i, GATEWAY_SPOOL));
+    }
+    for (size_t i = 0; i < LARDER_SPOOLS; i++)
+        open_now +=
+            world->larder.spools[i].tag > 2 * LARDER_SPOOLS && fcntl(world->larder.spools[i].fd, F_GETFD) >= 0;
+    assert_int_equal(open_now, LARDER_SPOOLS);
+    larder_drop_all(&world->larder);
+    for (size_t i = 0; i < LARDER_SPOOLS; i++)
+        assert_int_equal(world->larder.spools[i].tag, 0);
+}
+
+static size_t files_in(int dir)
+{
+    struct packages_usage usage;
+    struct error err;
+
+    assert_int_equal(packages_trim(dir, UINT64_MAX, true, &usage, &err), 0);
+    return usage.files;
+}
+
+/* A file of one byte takes a block. */
+static void many_small_files_are_no_way_past_the_bound(void **state)
+{
+    enum { MOST = 1 << 20, BLOCK = 4096, SLACK = 16 };
+    struct world *world = *state;
+
+    larder_close(&world->larder);
+    larder_open(&world->larder, world->sandbox, MOST);
+    for (uint64_t i = 1; i <= 2 * MOST / BLOCK; i++) {
+        autofree char *content = text_format("%d", (int)i);
+        struct checksum name = name_of(content);
+        int fd = want(world, content, i, GATEWAY_SPOOL);
+
+        assert_int_equal(write(fd, content, strlen(content)), strlen(content));
+        close(fd);
+        larder_keep(&world->larder, i);
+        for (int tries = 0; faccessat(world->larder.dir, name.text, F_OK, 0) < 0; tries++) {
+            assert_true(tries < 5000);
+            usleep(1000);
+        }
+        assert_true(files_in(world->larder.dir) <= MOST / BLOCK + SLACK);
+    }
+}
+
+int main(void)
+{
+#define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        IN_WORLD(what_was_written_is_kept_if_it_is_what_was_said),
+        IN_WORLD(what_is_given_to_write_to_can_only_grow),
+        IN_WORLD(names_and_tags_of_any_kind_lead_nowhere),
+        IN_WORLD(more_than_so_many_at_a_time_are_not_open),
+        IN_WORLD(many_small_files_are_no_way_past_the_bound),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
