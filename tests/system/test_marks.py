@@ -38,7 +38,7 @@ def it_serves_as_the_prefix_that_agents_take(place):
         quoted = line.replace("'", "'\\''")
         equal(good(execute(place, ident, f"export P=/run/cove/step; bash -c \"$P '{quoted}'\"".replace('"$x $PWD"', '\\"\\$x \\$PWD\\"'))).text, "IT IS /\n")
         equal(marked(place, ident)[0]["argv"], [line])
-        equal(good(execute(place, ident, "PATH=$PATH:/run/cove; cove step -- echo as a verb; cove step 'echo a line'")).text, "as a verb\na line\n")
+        equal(good(execute(place, ident, "PATH=/run/cove:$PATH; cove step -- echo as a verb; cove step 'echo a line'")).text, "as a verb\na line\n")
         equal([row["argv"] for row in marked(place, ident)[1:]], [["echo", "as", "a", "verb"], ["echo a line"]])
 
 
