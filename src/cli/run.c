@@ -442,6 +442,8 @@ static void print_report(const struct report *report, const struct run_options *
         report_explained(report, colour, &text);
     if (!whole && !options->quiet && report->result->reason == RESULT_TIMED_OUT)
         text_add(&text, "cove: the time was up (--timeout), and everything was killed\n");
+    if (text.len && report->result->midline)
+        fputs("\n", stderr);
     fputs(text_string(&text), stderr);
 }
 
@@ -504,6 +506,7 @@ static int tell(const struct run *run, struct error *err)
         .audit = run->rules.mode == NETWORK_AUDIT,
         .audit_policy = context->options.run.audit_policy,
         .no_network = run->box.network.lacking.kind != ERROR_NONE ? run->box.network.lacking.text : NULL,
+        .width = report_width(STDERR_FILENO),
     };
     int written = 0;
 

@@ -156,13 +156,15 @@ bool front_is_over(struct front *front, bool drained)
 }
 
 /* Without the filter's last word a program could leave the terminal so that it types by itself. */
-static void say_last_word(const struct front *front, struct termfilter *filter, int host)
+static void say_last_word(struct front *front, struct termfilter *filter, int host)
 {
     unsigned char last[TERMFILTER_END_MAX];
     struct pollfd writable = { host, POLLOUT, 0 };
 
     if (front->plan.raw_terminal || !isatty(host))
         return;
+    front->midline = front->midline || filter->midline;
+
     size_t len = termfilter_end(filter, last);
 
     if (len > 0 && poll(&writable, 1, 100) > 0)

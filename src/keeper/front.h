@@ -28,6 +28,7 @@ struct front {
     int master;
     bool asked;        /* the command asked the terminal something ... */
     uint64_t asked_at; /* ... when this many bytes of input had come */
+    bool midline;      /* from front_close() on: the last line on the user's terminal has no end */
 };
 
 #define FRONT_NONE                                                                                             \

@@ -601,6 +601,7 @@ static void finish(struct keeper *keeper)
     judge_output(keeper, &keeper->front.err, "standard error");
     start_drop(&keeper->order);
     front_close(&keeper->front);
+    keeper->result->midline = keeper->front.midline;
     stop_end(&keeper->stop);
     if (keeper->run->explain)
         explain_unlisten(keeper->run->explain);

@@ -11,6 +11,7 @@
 #include "keeper/live_main.h"
 #include "keeper/outlet.h"
 #include "keeper/result.h"
+#include "keeper/terminal.h"
 #include "limits/limits.h"
 
 #include <errno.h>
@@ -349,6 +350,11 @@ bool report_wants_colour(int fd)
     return isatty(fd) && !(no_colour && *no_colour);
 }
 
+unsigned report_width(int fd)
+{
+    return terminal_size(fd).ws_col;
+}
+
 static void add_coloured(struct text *out, bool colour, const char *code, const char *string)
 {
     if (colour)
@@ -420,11 +426,38 @@ static const char *describe_end(const struct result *result, char *buffer, size_
     return buffer;
 }
 
-/* An error is not told here: it is the last thing that is said of a run, with or without this. */
-static void add_end(struct text *out, const struct result *result, bool colour)
+/* Of the lines that we make ourselves, one of them from `begin` on: it goes on in the next, deeper, behind the
+ * last comma that fits.  Not those with a command to copy at their end, nor those with words from inside. */
+static void fold(const struct report *report, struct text *out, size_t begin)
 {
+    autotext struct text line = TEXT_NONE;
+    size_t column = 0;
+
+    if (!report->width || out->len - begin <= report->width)
+        return;
+    text_add(&line, text_string(out) + begin);
+    text_cut(out, begin);
+    for (const char *at = text_string(&line); *at;) {
+        const char *comma = strstr(at, ", ");
+        size_t len = comma ? (size_t)(comma + 1 - at) : strlen(at);
+
+        if (column && column + len > report->width) {
+            text_add(out, "\n   ");
+            column = 3;
+        }
+        text_add_bytes(out, at, len);
+        column += len;
+        at += len;
+    }
+}
+
+/* An error is not told here: it is the last thing that is said of a run, with or without this. */
+static void add_end(struct text *out, const struct report *report, bool colour)
+{
+    const struct result *result = report->result;
     const struct usage *usage = &result->usage;
     char buffer[64];
+    size_t begin = out->len;
 
     text_add(out, "  ");
     add_coloured(out, colour, result->exit_code == 0 ? "32" : "31",
@@ -441,13 +474,16 @@ static void add_end(struct text *out, const struct result *result, bool colour)
     }
     if (usage->processes_from)
         text_addf(out, ", processes %" PRIu64, usage->processes);
-    text_add(out, ")\n");
+    text_add(out, ")");
+    fold(report, out, begin);
+    text_add(out, "\n");
 }
 
 /* The usual ones, that nobody asked for, are not worth a line. */
 static void add_limit_line(struct text *out, const struct report *report)
 {
     const char *between = "  limits ";
+    size_t begin = out->len;
 
     for (size_t i = 0; report->limits && i < LIMIT_COUNT; i++) {
         const struct limit_choice *choice = &report->limits->items[i];
@@ -460,8 +496,10 @@ static void add_limit_line(struct text *out, const struct report *report)
         text_addf(out, " (%s%s)", limit_way_words(choice->way), reached ? ", REACHED" : "");
         between = ", ";
     }
-    if (*between == ',')
-        text_add(out, "\n");
+    if (*between != ',')
+        return;
+    fold(report, out, begin);
+    text_add(out, "\n");
 }
 
 static void add_next_lines(struct text *out, const struct report *report)
@@ -552,34 +590,50 @@ static void add_tapes(struct text *out, const struct report *report)
     text_add(out, report->record ? ": TLS to allowed hosts was looked into for that\n" : ": nothing left\n");
 }
 
+static void add_changes(struct text *out, const struct report *report)
+{
+    size_t begin = out->len;
+
+    if (!report->changes)
+        return;
+    text_add(out, "  changes ");
+    text_add_inert(out, report->changes);
+    add_next_lines(out, report);
+    fold(report, out, begin);
+    text_add(out, "\n");
+}
+
+static void add_protections(struct text *out, const struct report *report)
+{
+    size_t begin = out->len;
+
+    if (!report->enforced || !report->enforced->len)
+        return;
+    text_add(out, "  protected by");
+    for (size_t i = 0; i < report->enforced->len; i++) {
+        text_add(out, i ? ", " : " ");
+        text_add_inert(out, report->enforced->items[i]);
+    }
+    fold(report, out, begin);
+    text_add(out, "\n");
+}
+
 void report_summary(const struct report *report, bool colour, struct text *out)
 {
     add_coloured(out, colour, "1", "cove");
     text_add(out, ": ");
     add_command(out, report->argv);
     text_add(out, "\n");
-    add_end(out, report->result, colour);
+    add_end(out, report, colour);
     add_limit_line(out, report);
-    if (report->changes) {
-        text_add(out, "  changes ");
-        text_add_inert(out, report->changes);
-        add_next_lines(out, report);
-        text_add(out, "\n");
-    }
+    add_changes(out, report);
     if (report->live)
         text_addf(out,
                   "  brought home %" PRIu64 ", wait for consent %" PRIu64 ", conflicts %" PRIu64
                   ", failed %" PRIu64 "\n",
                   report->live->brought, report->live->counts[BRING_WAITS],
                   report->live->counts[BRING_CONFLICT], report->live->counts[BRING_FAILED]);
-    if (report->enforced && report->enforced->len > 0) {
-        text_add(out, "  protected by");
-        for (size_t i = 0; i < report->enforced->len; i++) {
-            text_add(out, i ? ", " : " ");
-            text_add_inert(out, report->enforced->items[i]);
-        }
-        text_add(out, "\n");
-    }
+    add_protections(out, report);
     add_tapes(out, report);
     add_spent(out, report->requests);
     if (report->requests && report->requests->cached)

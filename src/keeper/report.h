@@ -43,6 +43,7 @@ struct report {
     bool audit;                      /* the network was audited ... */
     const char *audit_policy;        /* ... and the policy that it comes to is in this file; NULL: in none */
     const char *no_network;          /* why there is not even a gateway; NULL: there is one */
+    unsigned width; /* of the terminal that the summary is for; 0: lines are as long as they are */
 };
 
 /* One object, keys in a fixed order, a newline at the end. */
@@ -63,3 +64,6 @@ void report_explained(const struct report *report, bool colour, struct text *out
 
 /* Only on a terminal, and not against NO_COLOR. */
 bool report_wants_colour(int fd);
+
+/* Columns of the terminal; 0 if it is none. */
+unsigned report_width(int fd);

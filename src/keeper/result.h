@@ -43,6 +43,7 @@ struct result {
     enum result_reason reason;
     int signal; /* 0: none */
     bool timed_out, core;
+    bool midline;        /* the last line it wrote on the user's terminal has no end */
     enum limit_id limit; /* of RESULT_LIMIT */
     unsigned reached;    /* limits that were, as far as we know: 1 << enum limit_id */
     uint64_t wall_us;

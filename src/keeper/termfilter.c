@@ -188,6 +188,9 @@ static void note_mode(struct termfilter *filter, unsigned number, bool on)
             filter->modes |= 1U << i;
         else if (modes[i].exact)
             filter->modes &= ~(1U << i);
+        if (!on && (number == 47 || number == 1047 || number == 1049))
+            filter->midline =
+                false; /* back where the whole screen was left, as good as always in an empty line */
     }
 }
 
@@ -653,8 +656,11 @@ static void take(struct termfilter *filter, unsigned char byte, struct out *out)
         enter(filter, GROUND);
         return;
     }
+    unsigned char *before = out->at;
+
     while (!states[filter->state](filter, byte, out))
         ;
+    filter->midline = filter->midline || (out->at > before && out->at[-1] >= 0x80);
 }
 
 static size_t plain_length(const unsigned char *from, size_t len)
@@ -664,6 +670,14 @@ static size_t plain_length(const unsigned char *from, size_t len)
     while (at < len && ((from[at] >= 0x20 && from[at] < 0x80) || from[at] == '\n' || from[at] == '\r'))
         at++;
     return at;
+}
+
+static void note_line(struct termfilter *filter, const unsigned char *plain, size_t len)
+{
+    while (len > 0 && plain[len - 1] == '\r')
+        len--;
+    if (len > 0)
+        filter->midline = plain[len - 1] != '\n';
 }
 
 void termfilter_start(struct termfilter *filter, bool utf8)
@@ -680,6 +694,7 @@ size_t termfilter_run(struct termfilter *filter, const unsigned char *from, size
         size_t plain = filter->state == GROUND ? plain_length(from + at, len - at) : 0;
 
         put(&out, from + at, plain);
+        note_line(filter, from + at, plain);
         at += plain;
         if (at < len)
             take(filter, from[at++], &out);

@@ -43,6 +43,7 @@ struct termfilter {
     bool region;      /* a part of the screen scrolls by itself */
     bool insert;      /* text pushes other text away */
     unsigned asked;   /* requests that make the terminal answer */
+    bool midline;     /* the last line has no end */
 };
 
 void termfilter_start(struct termfilter *filter, bool utf8);

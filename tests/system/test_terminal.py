@@ -367,6 +367,24 @@ def a_summary_is_given_on_a_terminal(place):
         equal(terminal.read(), b"")
 
 
+@test
+def a_summary_begins_in_a_line_of_its_own_and_fits_the_terminal(place):
+    for script, before in (("printf hi", b"hi\r\n"), ("echo hi", b"hi\r\n"), ("printf '50%%\\r'", b"50%\r\r\n"), ("printf '\\303\\251'", b"\xc3\xa9\r\n"),
+                           ("printf '\\033[?1049hhi\\033[?1049l'", b"\x1b[?1049hhi\x1b[?1049l"), ("true", b"")):
+        with Terminal(place, COVE, "run", "--rm", "--", "sh", "-c", script, env={"NO_COLOR": "1", "LC_ALL": "C.UTF-8"}) as terminal:
+            equal(terminal.end(), 0)
+            equal(terminal.read().partition(b"cove: sh")[0], before, script)
+    with Terminal(place, COVE, "run", "-q", "--rm", "--", "printf", "hi") as terminal:
+        equal((terminal.end(), terminal.read()), (0, b"hi"), "where nothing is said, nothing is added")
+    for columns, more in ((80, True), (200, False)):
+        with Terminal(place, COVE, "run", "--", "touch", "made", columns=columns, env={"NO_COLOR": "1"}) as terminal:
+            equal(terminal.end(), 0)
+            lines = terminal.read().decode().splitlines()
+        assert max(map(len, lines)) <= columns, lines
+        equal(any(line.startswith("   ") for line in lines), more, f"{lines}")
+        assert any(line.endswith("landlock-7") or "no-capabilities" in line for line in lines), lines
+
+
 # Programs that draw
 
 class Screen:

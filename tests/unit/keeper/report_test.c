@@ -186,6 +186,25 @@ static void a_kept_sandbox_is_told_with_the_next_commands(void **state)
     assert_contains(text_string(&json), "\"kept\":true,\"next\":[\"cove diff abcdefghijklmnopqrst\",");
 }
 
+static void our_own_lines_are_folded_at_commas_and_others_are_not(void **state)
+{
+    autotext struct text text = TEXT_NONE;
+    struct report report = sample();
+
+    (void)state;
+    report.id = "abcdefghijklmnopqrst";
+    report.changes = "are kept";
+    report.kept = true;
+    report.width = 40;
+    report_summary(&report, false, &text);
+    assert_contains(text_string(&text), "  exit 3 after 1.23 s (CPU 900.0 ms,\n"
+                                        "    peak 2048 KiB)\n"
+                                        "  changes are kept: cove diff abcdefghijkl,\n"
+                                        "    cove apply abcdefghijkl,\n"
+                                        "    cove rm abcdefghijkl\n");
+    assert_contains(text_string(&text), "    read    /a\\x0a: absent (2 x); --read /a\n");
+}
+
 static void every_reason_has_a_name_and_a_sentence(void **state)
 {
     (void)state;
@@ -232,6 +251,7 @@ int main(void)
         cmocka_unit_test(what_was_a_link_before_is_written_to_where_it_led),
         cmocka_unit_test(the_summary_is_short_and_inert),
         cmocka_unit_test(a_kept_sandbox_is_told_with_the_next_commands),
+        cmocka_unit_test(our_own_lines_are_folded_at_commas_and_others_are_not),
         cmocka_unit_test(every_reason_has_a_name_and_a_sentence),
         cmocka_unit_test(a_map_counts_and_keeps_its_bound),
     };
