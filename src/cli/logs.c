@@ -41,6 +41,7 @@ struct log {
     uint64_t step;
     const char *service; /* NULL: it is about a step */
     const char *id;
+    bool of_run; /* made by `cove run` */
     struct trace_reader reader;
     struct steps steps;
     struct output_cursor cursor;
@@ -74,8 +75,13 @@ static int choose_step(struct log *log, const char *word, struct error *err)
 
     if (word && !digits)
         return error_set(err, ERROR_INVALID, "--step %.100s: this is no number of a step", word);
+    if (!steps->len && log->of_run)
+        return error_set(err, ERROR_MISSING,
+                         "sandbox %.*s was made by `cove run`, and what its command wrote is not kept: that of "
+                         "cove create and cove exec is",
+                         KEPT_ID_SHOWN, log->id);
     if (!word && !steps->len)
-        return error_set(err, ERROR_MISSING, "nothing has run in this sandbox that left a record");
+        return error_set(err, ERROR_MISSING, "nothing has run in sandbox %.*s yet", KEPT_ID_SHOWN, log->id);
     log->step = word ? strtoull(word, NULL, 10) : steps->items[steps->len - 1].number;
     if (steps_find(steps, log->step))
         return 0;
@@ -257,6 +263,7 @@ int cli_logs(struct options *options, struct error *err)
     log.dir = kept_open(&which.all, kept, err);
     log.service = options->run.service;
     log.id = kept->id;
+    log.of_run = kept->state != KEPT_BROKEN && !kept->record.stays;
     if (log.dir < 0 || read_steps(&log, err) < 0)
         return -1;
     if (log.service)

@@ -1,15 +1,19 @@
 #include "cli/ls.h"
 
 #include "base/error.h"
+#include "base/own.h"
 #include "base/text.h"
 #include "cli/say.h"
 #include "cli/table.h"
 #include "cli/view.h"
 #include "cli/which.h"
+#include "keeper/report.h"
 #include "spec/node.h"
 
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 enum { COMMAND_MAX = 40 };
 
@@ -39,14 +43,24 @@ static void add_json(const struct kept_list *list, struct text *out)
     text_add(out, "\n");
 }
 
-static void add_row(struct table *table, const struct kept_list *list, const struct kept *kept)
+/* On a terminal without the way to the home directory: there is little room. */
+static void add_workspace(struct table *table, const struct which *which, const char *workspace)
+{
+    const char *home = which->host.home;
+    bool below = table->width && home && home[1] && path_within(workspace, home);
+    autofree char *shown = text_format("%s%s", below ? "~" : "", workspace + (below ? strlen(home) : 0));
+
+    table_add(table, shown);
+}
+
+static void add_row(struct table *table, const struct which *which, const struct kept *kept)
 {
     autotext struct text id = TEXT_NONE, age = TEXT_NONE, command = TEXT_NONE, state = TEXT_NONE;
     const struct record *record = &kept->record;
     bool broken = kept->state == KEPT_BROKEN;
     struct view view;
 
-    view_read(list, kept, false, &view);
+    view_read(&which->all, kept, false, &view);
     text_addf(&id, "%.*s", KEPT_ID_SHOWN, kept->id);
     view_age(record->created, &age);
     view_command(record, COMMAND_MAX, &command);
@@ -56,19 +70,20 @@ static void add_row(struct table *table, const struct kept_list *list, const str
     table_add(table, text_string(&state));
     table_add(table, broken ? "-" : text_string(&age));
     table_add(table, view_changes(kept, &view));
-    table_add(table, broken ? "-" : record->workspace);
+    add_workspace(table, which, broken ? "-" : record->workspace);
     table_add(table, text_string(&command));
 }
 
-static void add_table(const struct kept_list *list, struct text *out)
+static void add_table(const struct which *which, struct text *out)
 {
     static const char *const heads[] = { "ID", "NAME", "STATE", "AGE", "CHANGES", "WORKSPACE", "COMMAND" };
-    autotable struct table table = { .columns = ARRAY_LEN(heads) };
+    const struct kept_list *list = &which->all;
+    autotable struct table table = { .columns = ARRAY_LEN(heads), .width = report_width(STDOUT_FILENO) };
 
     for (size_t i = 0; i < ARRAY_LEN(heads); i++)
         table_add(&table, heads[i]);
     for (size_t i = 0; i < list->len; i++)
-        add_row(&table, list, &list->items[i]);
+        add_row(&table, which, &list->items[i]);
     table_write(&table, out);
 }
 
@@ -93,7 +108,7 @@ int cli_ls(struct options *options, struct error *err)
     else if (options->run.quiet)
         add_ids(&which.all, &text);
     else
-        add_table(&which.all, &text);
+        add_table(&which, &text);
     fputs(text_string(&text), stdout);
     if (!options->run.json && !options->run.quiet)
         warn_of_broken(&which.all);

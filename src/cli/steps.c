@@ -7,6 +7,7 @@
 #include "cli/table.h"
 #include "cli/view.h"
 #include "cli/which.h"
+#include "keeper/report.h"
 #include "keeper/states.h"
 #include "spec/node.h"
 #include "trace/step.h"
@@ -18,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { COMMAND_MAX = 60, EXIT_BROKEN = 1 };
 
@@ -122,7 +124,10 @@ static void add_checkpoint(struct table *table, const struct step_end *end)
 {
     autofree char *none = text_format("none: %s", end->no_checkpoint ? end->no_checkpoint : "");
 
-    table_add(table, end->checkpoint ? end->checkpoint : end->no_checkpoint ? none : "-");
+    autofree char *made =
+        end->checkpoint ? text_format("%.*s", table->width ? KEPT_ID_SHOWN : ID_LENGTH, end->checkpoint) : NULL;
+
+    table_add(table, made ? made : end->no_checkpoint ? none : "-");
 }
 
 static void add_row(struct table *table, const struct step *step)
@@ -148,7 +153,7 @@ static void add_table(const struct steps *steps, struct text *out)
 {
     static const char *const heads[] = { "STEP",   "AGE",   "TOOK",       "END",    "CPU",
                                          "MEMORY", "FILES", "CHECKPOINT", "COMMAND" };
-    autotable struct table table = { .columns = ARRAY_LEN(heads) };
+    autotable struct table table = { .columns = ARRAY_LEN(heads), .width = report_width(STDOUT_FILENO) };
 
     for (size_t i = 0; i < ARRAY_LEN(heads); i++)
         table_add(&table, heads[i]);
@@ -240,5 +245,8 @@ int cli_steps(struct options *options, struct error *err)
         add_table(&steps, &text);
     fputs(text_string(&text), stdout);
     warn(&steps);
+    if (!options->run.json && !steps.len && kept->state != KEPT_BROKEN && !kept->record.stays)
+        say_note("sandbox %.*s was made by `cove run`, for one command, and has no steps; see cove show %.*s",
+                 KEPT_ID_SHOWN, kept->id, KEPT_ID_SHOWN, kept->id);
     return steps.found.how == TRACE_WHOLE ? 0 : EXIT_BROKEN;
 }

@@ -8,6 +8,7 @@ struct text;
 struct table {
     size_t columns;
     struct strings cells;
+    size_t width; /* of the terminal, 0: any; cells of the last column are cut for it, but not to nothing */
 };
 
 #define autotable __attribute__((cleanup(table_free)))

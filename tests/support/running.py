@@ -7,6 +7,7 @@ import atexit
 import concurrent.futures
 import contextlib
 import ctypes
+import fcntl
 import hashlib
 import os
 import pathlib
@@ -14,8 +15,10 @@ import pty
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import tempfile
+import termios
 import time
 
 from support import harness
@@ -147,12 +150,13 @@ def read_until(stream, wanted, seconds=10):
     return got
 
 
-def on_terminal(place, *words, answers=(), env=None):
+def on_terminal(place, *words, answers=(), env=None, columns=0):
     """cove WORDS on a terminal: all that comes out.  Each question gets its answer, once it is asked."""
     pid, fd = pty.fork()
     if pid == 0:
         try:
             os.chdir(place.work)
+            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24 if columns else 0, columns, 0, 0))
             os.execve(harness.COVE, [harness.COVE, *words], dict(place.env, **(env or {})))
         finally:
             os._exit(99)

@@ -9,7 +9,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from support.harness import COVE, PATIENCE, equal, main, test  # noqa: E402
-from support.running import (adopt_orphans, descendants, digest, finish, nothing_left, one_error, read_until, start,  # noqa: E402
+from support.running import (adopt_orphans, descendants, digest, finish, nothing_left, on_terminal, one_error, read_until, start,  # noqa: E402
                              stop, tool, wait_for, write)
 
 
@@ -442,6 +442,16 @@ def a_list_is_a_table_ids_or_json(place):
     assert rows[0].endswith("sh -c 'touch b'"), rows
     equal(rows[0].index("stopped"), head.index("STATE"))
     equal(place.cove("ls", "-q").text.split(), [by_name[None], by_name["old"]])
+
+
+@test
+def on_a_terminal_a_list_is_as_wide_as_that(place):
+    keep(place, "touch a; : " + "x" * 100, "--name", "wide")
+    home = {"HOME": str(place.work.parent)}
+    code, out = on_terminal(place, "ls", env=home, columns=80)
+    rows = out.decode().replace("\r", "").splitlines()
+    equal((code, max(map(len, rows)) <= 80, rows[1].endswith("..."), f" ~/{place.work.name} " in rows[1]), (0, True, True, True), f"{rows}")
+    assert f" {place.work} " in place.cove("ls", env=home).text, "whole where nobody looks"
 
 
 @test

@@ -16,6 +16,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from support.harness import ROOT, equal, main, test  # noqa: E402
 from support.running import (adopt_orphans, descendants, finish, on_terminal, one_error, read_until, start, stop,  # noqa: E402
                              wait_for, write)
+from support.staying import staying  # noqa: E402
 
 BEGAN = 1769860800  # 2026-01-31T12:00:00Z
 
@@ -133,12 +134,20 @@ def steps_are_told_to_programs(place):
 @test
 def a_sandbox_without_steps_has_none(place):
     sandbox(place)
-    equal(place.cove("steps").text.split(), ["STEP", "AGE", "TOOK", "END", "CPU", "MEMORY", "FILES", "CHECKPOINT", "COMMAND"])
+    done = place.cove("steps")
+    equal((done.code, done.text.split()), (0, ["STEP", "AGE", "TOOK", "END", "CPU", "MEMORY", "FILES", "CHECKPOINT", "COMMAND"]))
+    assert "was made by `cove run`" in done.errors, done
+    equal(place.cove("steps", "--json").errors, "")
     equal(json.loads(place.cove("steps", "--json").out)["steps"], [])
-    one_error(place.cove("logs"), "nothing has run")
+    one_error(place.cove("logs"), "was made by `cove run`", "is not kept")
+    one_error(place.cove("logs", "--step", "1"), "was made by `cove run`", "is not kept")
     one_error(place.cove("steps", "nobody"), "there is no sandbox")
     one_error(place.cove("logs", "nobody"), "there is no sandbox")
     one_error(place.cove("steps", "it", "it"), "takes one sandbox")
+    place.cove("rm", "it")
+    with staying(place) as ident:
+        one_error(place.cove("logs", ident), "nothing has run", ident[:12])
+        equal(place.cove("steps", ident).errors, "")
 
 
 @test
