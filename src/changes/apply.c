@@ -109,7 +109,7 @@ static int refuse(struct task *task)
         const char *why;
     } reasons[] = {
         { FLAG_SPECIAL, "devices, pipes and sockets are never brought home" },
-        { FLAG_LINK_OUT, "the link leads out of the workspace" },
+        { FLAG_LINK_OUT, "such links are never brought home" },
         { FLAG_HIDDEN, "you have a file there that the sandbox was not shown" },
         { FLAG_UNREADABLE, "it cannot be read" },
         { FLAG_TOO_DEEP, "what is in it is nested too deep to be brought home" },

@@ -92,15 +92,15 @@ static bool is_listed(const struct strings *paths, const struct change *change)
 /* Files that act by merely being there are answered one by one. */
 static bool ask(struct consent *consent, const char *question, bool alone)
 {
-    static const char help[] = "y  bring it home\n"
-                               "n  leave it in the sandbox\n"
-                               "a  bring it and all ordinary ones that follow\n"
-                               "q  leave it and all that follow, commits too; what you said y to comes home\n";
+#define YES_OR_NO "y  bring it home\nn  leave it in the sandbox\n"
+#define QUIT "q  leave it and all that follow, commits too; what you said y to comes home\n"
+    static const char help[] = YES_OR_NO "a  bring it and all ordinary ones that follow\n" QUIT;
+    static const char help_alone[] = YES_OR_NO QUIT;
 
     if (!isatty(STDIN_FILENO) || !consent->options->interactive)
         return say_ask(question);
 
-    char answer = say_choose(question, alone ? "yNq?" : "yNaq?", help);
+    char answer = say_choose(question, alone ? "yNq?" : "yNaq?", alone ? help_alone : help);
 
     if (answer == 'a')
         consent->rest = REST_TAKE;

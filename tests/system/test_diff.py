@@ -637,6 +637,15 @@ def what_stands_for_no_answer_is_asked_again(place):
 
 
 @test
+def only_what_can_be_answered_is_explained(place):
+    for script, prompt, all_others in (("echo x >.envrc", b"[y/N/q/?]", False), ("echo x >plain", b"[y/N/a/q/?]", True)):
+        change(place, script, "--name", "asked")
+        code, out = on_terminal(place, "apply", "-i", "asked", answers=(b"?\n", b"n\n"))
+        equal((code, prompt in out, b"n  leave it" in out, b"a  bring it" in out), (0, True, True, all_others), f"{out}")
+        equal(place.cove("rm", "asked").code, 0)
+
+
+@test
 def the_command_that_a_diff_offers_brings_home_what_it_showed(place):
     write(place.work / "a b", "one\n")
     write(place.work / "c", "one\n")

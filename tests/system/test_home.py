@@ -153,6 +153,7 @@ def what_leads_out_or_is_no_file_is_refused(place):
     change(place, "ln -s /etc/passwd out; ln -s ../../.. up; mkfifo pipe; ln -sfn seen fine; echo SECRET=2 >secret.txt", "--hide", "secret.txt")
     done = apply(place, "--yes")
     equal((done.code, sorted(outcomes(done)["REFUSED"])), (1, ["out", "pipe", "secret.txt", "up"]), done)
+    assert "REFUSED  out (a link that leads out of the workspace): such links are never brought home\n" in done.text, done
     equal((place.work / "secret.txt").read_text(), "SECRET=1\n")
     equal(sorted(p.name for p in place.work.iterdir()), ["fine", "secret.txt", "seen"])
 
