@@ -41,8 +41,10 @@ int image_dir_trees(const char *path, const struct host *host, struct trees *tre
     autofree char *real = realpath(path, NULL);
     struct stat status;
 
-    if (!real)
-        return error_sys(err, "image %s", path);
+    if (!real) {
+        error_sys(err, "image %s", path);
+        return error_hint(err, "give the root directory of an unpacked image, or `host`");
+    }
     if (stat(real, &status) < 0 || !S_ISDIR(status.st_mode))
         return error_set(err, ERROR_INVALID,
                          "image %s is not a directory; give the root directory of an unpacked image, or `host`",

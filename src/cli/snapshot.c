@@ -141,6 +141,8 @@ int cli_snapshot(struct options *options, struct error *err)
     if (words->len && strcmp(words->items[0], "rm") == 0)
         return remove_all(words, err);
     if (words->len > 1)
-        return error_set(err, ERROR_INVALID, "`cove snapshot` takes one sandbox");
+        return error_set(
+            err, ERROR_INVALID,
+            "`cove snapshot` takes one sandbox; a name for what is kept: cove snapshot --name NAME ID");
     return make(words->len ? words->items[0] : NULL, options->run.name, err);
 }

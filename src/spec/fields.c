@@ -76,9 +76,9 @@ const struct field fields[FIELD_COUNT] = {
                 "it while the command runs), cow (copy on write), copy (the same on a private copy, taken "
                 "first) or ro (read-only); each allows less than the one before",
         .flags = { { .name = "workspace", .argument = "MODE",
-                     .help = "How the workspace is seen, in this order: the host's own tree, writable but for files "
-                             "that act by merely being there; ordinary changes reach the host's tree at once; "
-                             "copy on write; the same on a private copy taken first; read-only" } },
+                     .help = "How the workspace is seen: rw, the host's own tree, writable but for files that act by "
+                             "merely being there; live, ordinary changes reach the host's tree at once; cow, copy "
+                             "on write; copy, the same on a private copy taken first; ro, read-only" } },
     },
     [FIELD_USER] = {
         .key = "user", SPEC_AT(user), .type = TYPE_STRING, .form = form_user,

@@ -188,6 +188,8 @@ bool form_env(const struct form_context *context, const char *in, char **out, st
     for (size_t i = 0; i < name; i++)
         if (!is_plain(in[i]))
             return refuse(why, "must have a name of plain letters, without spaces");
+    if (*in == '-')
+        return refuse(why, "must be KEY=VALUE or KEY, and that is an option");
     if (!name)
         return refuse(why, "must be KEY=VALUE, or KEY to take the value from here");
     if (!in[name] && !context->environ)

@@ -84,8 +84,10 @@ def what_was_typed_is_shown_inert(place):
 def bad_values_are_one_error(place):
     for options in (("--timeout", "soon"), ("--timeout", "-1"), ("--timeout", "0"), ("--timeout", "99999999999999999999h"), ("--seccomp", "lax"),
                     ("--image", ""), ("--image", place.dir / "missing"), ("--hide", ""), ("--hide", "/../x"), ("--read", ""),
-                    ("--spec", place.dir / "missing"), ("--workdir", "")):
+                    ("--spec", place.dir / "missing"), ("--workdir", ""), ("-e", "--"), ("--env", "--rm")):
         one_error(place.run("true", options=options), options[0].lstrip("-").split("=")[0][:5])
+    one_error(place.run("true", options=("--image", place.dir / "missing")), "missing", "root directory of an unpacked image")
+    one_error(place.cove("snapshot", "one", "two"), "--name NAME ID")
     nothing_left(place)
 
 
