@@ -1,5 +1,6 @@
 #include "cli/diff.h"
 
+#include "base/error.h"
 #include "base/linediff.h"
 #include "base/own.h"
 #include "base/text.h"
@@ -10,14 +11,17 @@
 #include "cli/changed.h"
 #include "cli/commits.h"
 #include "cli/paint.h"
+#include "cli/point.h"
 #include "cli/remark.h"
 #include "cli/say.h"
 #include "cli/view.h"
+#include "cli/which.h"
 #include "spec/node.h"
 
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { BINARY_MOST = 64 << 10 }; /* of a binary file, without being asked for */
 
@@ -241,6 +245,17 @@ static void print(const struct changed *changed, const struct options *options, 
         print_patch(changed, options, review);
 }
 
+/* The first word may be a path with an @ as well. */
+static bool names_a_step(const struct strings *words)
+{
+    autowhich struct which which = WHICH_NONE;
+    autofree char *id = words->len && strchr(words->items[0], '@') ? text_copy(words->items[0]) : NULL;
+    struct error ignored;
+
+    return id && point_split(id) && which_read_for(&which, id, &ignored) == 0 &&
+           kept_find(&which.all, id, &ignored);
+}
+
 int cli_diff(struct options *options, struct error *err)
 {
     autochanged struct changed changed = CHANGED_NONE;
@@ -248,6 +263,8 @@ int cli_diff(struct options *options, struct error *err)
 
     struct changed_wish wish = { .words = &options->words, .running = true };
 
+    if (names_a_step(&options->words) && point_take_step(options, err) < 0)
+        return -1;
     if ((between_is_asked(options) ? between_read(options, &changed, err)
                                    : changed_read(&wish, &changed, err)) < 0)
         return -1;

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "base/text.h"
+#include "cli/point.h"
 #include "cli/say.h"
 #include "cli/staying.h"
 #include "keeper/client.h"
@@ -172,12 +173,16 @@ const struct option_row options_of_attach[] = {
 int cli_attach(struct options *options, struct error *err)
 {
     struct client client = { .in = STDIN_FILENO, .out = STDOUT_FILENO, .err = STDERR_FILENO };
-    const char *step = options->run.step;
-    char *rest = NULL;
 
     if (options->words.len > 1)
         return error_set(err, ERROR_INVALID,
-                         "`cove attach` takes one sandbox; a step of it: cove attach --step N ID");
+                         "`cove attach` takes one sandbox; a step of it: cove attach ID@STEP");
+    if (point_take_step(options, err) < 0)
+        return -1;
+
+    const char *step = options->run.step;
+    char *rest = NULL;
+
     if (step)
         client.step = strtoull(step, &rest, 10);
     if (step && (*rest || !client.step))

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/own.h"
 #include "base/text.h"
+#include "cli/point.h"
 #include "cli/replay.h"
 #include "cli/say.h"
 #include "cli/which.h"
@@ -251,9 +252,8 @@ int cli_logs(struct options *options, struct error *err)
     autolog struct log log = LOG_NONE;
 
     if (options->words.len > 1)
-        return error_set(err, ERROR_INVALID,
-                         "`cove logs` takes one sandbox; a step of it: cove logs --step N ID");
-    if (which_read(&which, err) < 0)
+        return error_set(err, ERROR_INVALID, "`cove logs` takes one sandbox; a step of it: cove logs ID@STEP");
+    if (point_take_step(options, err) < 0 || which_read(&which, err) < 0)
         return -1;
 
     const struct kept *kept = which_sandbox(&which, options->words.len ? options->words.items[0] : NULL, err);

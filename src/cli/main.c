@@ -97,7 +97,7 @@ const struct command commands[] = {
       .run = cli_shell },
     { .name = "attach",
       .summary = "take over a command that runs in the background",
-      .usage = "[OPTIONS] [ID]",
+      .usage = "[OPTIONS] [ID[@STEP]]",
       .description =
           "Connects to a command that cove exec --detach has started: its output from now on, its input if "
           "it was kept open (-i), its terminal if it has one, signals. When cove attach is ended the "
@@ -251,7 +251,7 @@ const struct command commands[] = {
       .run = cli_steps },
     { .name = "logs",
       .summary = "print what a command in a sandbox wrote",
-      .usage = "[OPTIONS] [ID]",
+      .usage = "[OPTIONS] [ID[@STEP]]",
       .description =
           "Prints what the last step of a sandbox wrote, as far as it is kept: its standard output to standard "
           "output, its standard error to standard error. Of much output the beginning and the end are kept, "
@@ -266,7 +266,7 @@ const struct command commands[] = {
       .run = cli_logs },
     { .name = "diff",
       .summary = "show what a sandbox changed in its workspace",
-      .usage = "[OPTIONS] [ID] [A..B] [PATH...]",
+      .usage = "[OPTIONS] [ID[@STEP]] [A..B] [PATH...]",
       .description =
           "Prints a patch, as git writes it, of what the sandbox changed: contents, modes, links and renames; "
           "git apply takes it. Of binary files above 64 KiB it says only that they differ, unless --binary "
@@ -280,8 +280,8 @@ const struct command commands[] = {
           "ID is a sandbox's name or the beginning of its id; without it, the last sandbox of the "
           "work tree around the current directory is meant. PATHs are relative to the current directory.\n\n"
           "A..B shows what made the files after step B, or snapshot B, of those after A; 0 is before the first "
-          "step. Snapshots need no ID: cove diff BEFORE..AFTER. --step N shows what step N changed of what it "
-          "began with. A path that looks so is written ./A..B.\n\n"
+          "step. Snapshots need no ID: cove diff BEFORE..AFTER. ID@STEP, or --step N, shows what that step "
+          "changed of what it began with. A path that looks so is written ./A..B or ./A@1.\n\n"
           "The exit code is 125 if there is no such sandbox, step or snapshot.",
       .rows = options_of_diff,
       .run = cli_diff },

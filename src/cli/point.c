@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "base/text.h"
+#include "cli/options.h"
 #include "cli/staying.h"
 #include "keeper/snapshots.h"
 #include "keeper/states.h"
@@ -25,6 +26,23 @@ char *point_split(char *word)
     if (at)
         *at++ = '\0';
     return at;
+}
+
+int point_take_step(struct options *options, struct error *err)
+{
+    char *word = options->words.len ? options->words.items[0] : NULL, *at = word ? strchr(word, '@') : NULL;
+
+    if (!at || !is_number(at + 1))
+        return 0;
+
+    autofree char *id = text_format("%.*s", (int)(at - word), word);
+
+    if (!record_is_name(id))
+        return 0;
+    if (options->run.step)
+        return error_set(err, ERROR_INVALID, "%.100s names a step, and --step too", word);
+    options->run.step = point_split(word);
+    return 0;
 }
 
 static int check(const struct kept *kept, struct error *err)

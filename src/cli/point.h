@@ -15,6 +15,10 @@ struct point {
 /* Cuts ID@STEP behind ID; NULL: it is no such word. */
 char *point_split(char *word);
 
+/* ID@STEP in place of the first word is ID and --step STEP; what has no number behind @ stays. */
+struct options;
+int point_take_step(struct options *options, struct error *err);
+
 /* `word` is the number of a step, 0: before the first one, or the name of a snapshot of this sandbox. */
 int point_find(const struct which *which, const struct kept *kept, const char *word, struct point *out,
                struct error *err);

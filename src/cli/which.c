@@ -55,7 +55,7 @@ const struct kept *which_sandbox(const struct which *which, const char *word, st
         const struct kept *named = kept_find(&which->all, word, err);
 
         if (!named && strchr(word, '@'))
-            error_hint(err, "ID@STEP is for cove fork, explore and rollback");
+            error_hint(err, "ID@STEP is for cove attach, diff, explore, fork, logs and rollback");
         return named;
     }
 

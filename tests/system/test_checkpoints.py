@@ -5,6 +5,7 @@ import pathlib
 import random
 import shutil
 import signal
+import subprocess
 import sys
 import time
 
@@ -186,9 +187,29 @@ def a_rollback_ends_what_runs(place):
         one_error(place.cove("rollback", ident, "nothing"), "no snapshot")
         equal(good(place.cove("rollback", f"{ident}@2")).text, f"{ident}\n", "as cove fork has it")
         for words, form in ((("rollback", ident), "cove rollback ID STEP"), (("rollback", f"{ident}@99"), "no step 99"), (("fork", ident, "3"), "ID@STEP"), (("undo", "3", ident), "cove undo ID 2"),
-                            (("undo", f"{ident}@3"), "ID@STEP is for cove fork"), (("diff", f"{ident}@3"), "cove diff ID A..B"), (("logs", ident, "3"), "cove logs --step N ID"),
-                            (("attach", ident, "3"), "cove attach --step N ID"), (("explore", ident, "3", "--", "true"), "ID@STEP")):
+                            (("undo", f"{ident}@3"), "ID@STEP is for cove attach, diff, explore, fork, logs and rollback"), (("diff", f"{ident}@3", "--step", "1"), "--step too"), (("logs", ident, "3"), "cove logs ID@STEP"),
+                            (("diff", f"{ident}@99"), "no step 99"), (("diff", f"{ident}@state"), "cove diff ID A..B"), (("attach", ident, "3"), "cove attach ID@STEP"), (("explore", ident, "3", "--", "true"), "ID@STEP")):
             assert form in place.cove(*words).errors, words
+
+
+@test
+def a_step_has_one_name_everywhere(place):
+    write(place.work / "icon@1", "old\n")
+    with staying(place, "--name", "one") as ident:
+        for number in (1, 2):
+            good(execute(place, ident, f"echo said {number}; echo {number} >f{number}; echo {number} | tee icon@1 one@1 >/dev/null"))
+        for name in (ident, "one", ident[:5]):
+            equal(good(place.cove("logs", f"{name}@1")).text, "said 1\n")
+            equal(good(place.cove("diff", f"{name}@1")).out, good(place.cove("diff", "--step", "1", name)).out)
+            equal(good(place.cove("diff", "--name-only", f"{name}@2", "f2")).text, "f2\n")
+        for path in ("icon@1", "./icon@1", "./one@1"):
+            equal(place.cove("diff", "--name-only", path).text, path.removeprefix("./") + "\n", "a path that looks so")
+        equal(good(place.cove("exec", "-d", "-i", ident, "--", "sh", "-c", "read x; exit 7")).text, "3\n")
+        one_error(place.cove("attach", f"{ident}@2"))
+        front = start(place, "attach", "one@3", stdin=subprocess.PIPE)
+        front.stdin.write(b"x\n")
+        front.stdin.flush()
+        equal(finish(front).code, 7)
 
 
 @test
