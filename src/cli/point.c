@@ -51,13 +51,12 @@ static int check(const struct kept *kept, struct error *err)
         *err = kept->problem;
         return -1;
     }
-    if (!kept->record.stays)
-        return error_set(err, ERROR_REFUSED, "sandbox %.*s was made by `cove run`, and has no checkpoints",
-                         KEPT_ID_SHOWN, kept->id);
-    if (kept->record.no_checkpoints)
-        return error_set(err, ERROR_REFUSED, "sandbox %.*s was made without checkpoints", KEPT_ID_SHOWN,
-                         kept->id);
-    return 0;
+    if (kept->record.stays && !kept->record.no_checkpoints)
+        return 0;
+    error_set(err, ERROR_REFUSED, "sandbox %.*s was made %s", KEPT_ID_SHOWN, kept->id,
+              kept->record.stays ? "without checkpoints" : "by `cove run`, and has no checkpoints");
+    return error_hint(err, "one of `cove create` has them%s",
+                      kept->record.stays ? " unless told otherwise" : "");
 }
 
 /* The checkpoint of a step that has just ended comes some milliseconds after its end was told. */

@@ -400,7 +400,9 @@ static int check_stays(const struct record *record, struct error *err)
         return 0;
     error_set(err, ERROR_REFUSED, "sandbox %.*s was made by `cove run`, and its command has ended",
               KEPT_ID_SHOWN, record->id);
-    return error_hint(err, "go on in it: cove run --continue --name NAME -- COMMAND");
+    if (record->name)
+        return error_hint(err, "go on in it: cove run --name %s -- COMMAND", record->name);
+    return error_hint(err, "in the last one of a work tree cove run --continue -- COMMAND goes on");
 }
 
 /* With its directory in hand. */
@@ -463,6 +465,16 @@ int staying_start_new(const struct host *host, const struct record *record, stru
     return result;
 }
 
+static int not_staying(const struct kept *kept, struct error *err)
+{
+    error_set(err, ERROR_REFUSED,
+              "sandbox %.*s was made by `cove run`, for one command; `cove create` makes one that stays",
+              KEPT_ID_SHOWN, kept->id);
+    if (kept->record.name && !kept_is_alive(kept))
+        error_hint(err, "go on in this one: cove run --name %s -- COMMAND", kept->record.name);
+    return -1;
+}
+
 int staying_connect(const struct which *which, const struct kept *kept, struct error *err)
 {
     autoclose int dir = kept_open(&which->all, kept, err);
@@ -473,10 +485,7 @@ int staying_connect(const struct which *which, const struct kept *kept, struct e
     if (kept_check_whole(kept, err) < 0)
         return -1;
     if (!kept->record.stays)
-        return error_set(
-            err, ERROR_REFUSED,
-            "sandbox %.*s was made by `cove run`, for one command; `cove create` makes one that stays",
-            KEPT_ID_SHOWN, kept->id);
+        return not_staying(kept, err);
     const char *why = kept->state == KEPT_STOPPED ? kept->record.why : NULL;
 
     error_set(err, ERROR_REFUSED, "sandbox %.*s does not run%s%.300s", KEPT_ID_SHOWN, kept->id, why ? ": " : "",

@@ -78,8 +78,10 @@ static int reserve(int all, const char *name, bool *left, struct error *err)
     if (made < 0)
         return error_sys(err, "make a snapshot");
     if (flock(made, LOCK_EX | LOCK_NB) < 0 || fstat(made, &status) < 0 || !status.st_nlink ||
-        fstatat(made, LAYERS_SNAPSHOT_LINK, &status, AT_SYMLINK_NOFOLLOW) == 0)
-        return error_set(err, ERROR_INVALID, "there is a snapshot %s already", name);
+        fstatat(made, LAYERS_SNAPSHOT_LINK, &status, AT_SYMLINK_NOFOLLOW) == 0) {
+        error_set(err, ERROR_INVALID, "there is a snapshot %s already", name);
+        return error_hint(err, "take another name, or remove that one: cove snapshot rm %s", name);
+    }
     return steal_fd(&made);
 }
 

@@ -445,6 +445,20 @@ def a_list_is_a_table_ids_or_json(place):
 
 
 @test
+def what_only_sandboxes_that_stay_can_do_is_refused_with_a_way(place):
+    keep(place, "touch a", "--name", "ended")
+    keep(place, "touch b")
+    (ident,) = [record["id"] for record in records(place) if not record["name"]]
+    settled(place)
+    for words in (("exec", "ended", "--", "true"), ("shell", "ended"), ("attach", "ended"), ("pause", "ended"), ("cp", "ended:a", "./a"), ("start", "ended")):
+        one_error(place.cove(*words), "was made by `cove run`", "cove run --name ended -- COMMAND")
+    equal(place.cove("run", "--name", "ended", "--", "cat", "a").code, 0, "what is advised")
+    assert "--name" not in one_error(place.cove("start", ident), "cove run --continue"), "it has none"
+    for words in (("fork", "ended"), ("snapshot", "ended"), ("undo", "ended"), ("rollback", "ended", "1")):
+        one_error(place.cove(*words), "was made by `cove run`", "`cove create`")
+
+
+@test
 def on_a_terminal_a_list_is_as_wide_as_that(place):
     keep(place, "touch a; : " + "x" * 100, "--name", "wide")
     home = {"HOME": str(place.work.parent)}
