@@ -55,7 +55,8 @@ soak: all ## races, thousands of kills, load, long fuzzing
 	@tests/soak
 
 install: $(BUILD)/build.ninja ## install below PREFIX (/usr/local)
-	@meson configure $(BUILD) -Dprefix=$(PREFIX) >/dev/null && ninja -C $(BUILD) --quiet installed
+	@meson configure $(BUILD) -Dprefix=$(PREFIX) >/dev/null && ninja -C $(BUILD) build.ninja >/dev/null
+	@ninja -C $(BUILD) --quiet installed
 	@meson install -C $(BUILD) --no-rebuild --quiet
 	@[ "$$(id -u)" != 0 ] || chown -R --reference=. $(BUILD) # with sudo: who owns the tree goes on building
 
