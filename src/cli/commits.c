@@ -568,6 +568,8 @@ int commits_apply(const struct changed *changed, const struct commits_wish *wish
                          "there is nobody to ask about the commits; say --yes or --no-commits");
     if (wish->told)
         bringing.told = node_add(node_add(wish->told, "git", NODE_MAP, NULL), "branches", NODE_LIST, NULL);
+    if (options->only_commits && !commits->branches.len && !wish->told)
+        say_note("the sandbox has no commit that you do not have");
     for (size_t i = 0; i < commits->branches.len; i++)
         bring(&bringing, &commits->branches.items[i]);
     return 0;

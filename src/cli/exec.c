@@ -126,8 +126,10 @@ static int exec_command(const struct run_options *options, const char *word, con
 int cli_exec(struct options *options, struct error *err)
 {
     if (options->words.len < 2)
-        return error_set(err, ERROR_INVALID,
-                         "`cove exec` needs a sandbox and a command: cove exec ID -- COMMAND");
+        return error_set(
+            err, ERROR_INVALID,
+            "`cove exec` needs a sandbox and a command: cove exec ID -- COMMAND; `cove shell ID` is "
+            "a shell in it");
     return exec_command(&options->run, options->words.items[0], (const char *const *)options->words.items + 1,
                         err);
 }

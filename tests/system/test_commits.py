@@ -411,6 +411,8 @@ def paths_in_a_submodule_are_named_from_the_workspace(place):
     done = place.cove("apply", "--yes", "--only-commits", "--allow-autorun", ".envrc")
     assert "--allow-autorun libs/sub/.envrc" in lines_of(done, "left")[0] and not branches(place, cwd=place.work / "libs/sub"), done
     equal(place.cove("apply", "--yes", "--only-commits", "--allow-autorun", "libs/sub").code, 0)
+    done = place.cove("apply", "--yes", "--only-commits")
+    equal((done.code, done.out, done.errors), (0, b"", "cove: the sandbox has no commit that you do not have\n"))
     equal(branches(place, cwd=place.work / "libs/sub"), {"cove/bot/inner": ["inner", "first"]})
 
 
