@@ -442,7 +442,7 @@ static void print_report(const struct report *report, const struct run_options *
         report_explained(report, colour, &text);
     if (!whole && !options->quiet && report->result->reason == RESULT_TIMED_OUT)
         text_add(&text, "cove: the time was up (--timeout), and everything was killed\n");
-    if (text.len && report->result->midline)
+    if (text.len && report->result->midline && isatty(STDERR_FILENO))
         fputs("\n", stderr);
     fputs(text_string(&text), stderr);
 }

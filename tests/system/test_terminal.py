@@ -374,6 +374,9 @@ def a_summary_begins_in_a_line_of_its_own_and_fits_the_terminal(place):
         with Terminal(place, COVE, "run", "--rm", "--", "sh", "-c", script, env={"NO_COLOR": "1", "LC_ALL": "C.UTF-8"}) as terminal:
             equal(terminal.end(), 0)
             equal(terminal.read().partition(b"cove: sh")[0], before, script)
+    with Terminal(place, "sh", "-c", f"{COVE} run --summary --rm -- printf hi 2>../log") as terminal:
+        equal((terminal.end(), terminal.read()), (0, b"hi"))
+        assert (place.dir / "log").read_text().startswith("cove: printf hi\n"), "elsewhere there is no line to end"
     with Terminal(place, COVE, "run", "-q", "--rm", "--", "printf", "hi") as terminal:
         equal((terminal.end(), terminal.read()), (0, b"hi"), "where nothing is said, nothing is added")
     for columns, more in ((80, True), (200, False)):
