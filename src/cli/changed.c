@@ -396,18 +396,18 @@ static int check_running(const struct kept *kept, bool allowed, struct error *er
     if (!kept_is_alive(kept))
         return 0;
     if (!allowed && kept->record.stays) {
-        error_set(err, ERROR_REFUSED, "sandbox %.12s still runs", kept->id);
-        return error_hint(err, "stop it first: cove stop %.12s; `cove diff` shows what it has changed so far",
-                          kept->id);
+        error_set(err, ERROR_REFUSED, "sandbox %s still runs", kept_word(kept).text);
+        return error_hint(err, "stop it first: cove stop %s; `cove diff` shows what it has changed so far",
+                          kept_word(kept).text);
     }
     if (!allowed) {
-        error_set(err, ERROR_REFUSED, "sandbox %.12s still runs; wait for its end", kept->id);
+        error_set(err, ERROR_REFUSED, "sandbox %s still runs; wait for its end", kept_word(kept).text);
         return error_hint(err, "`cove diff` shows what it has changed so far");
     }
     if (strcmp(kept->record.mode, "rw") == 0)
-        return error_set(err, ERROR_REFUSED, "sandbox %.12s still runs, and writes to %.200s itself", kept->id,
-                         kept->record.workspace);
-    say_warning("sandbox %.12s still runs; this may change", kept->id);
+        return error_set(err, ERROR_REFUSED, "sandbox %s still runs, and writes to %.200s itself",
+                         kept_word(kept).text, kept->record.workspace);
+    say_warning("sandbox %s still runs; this may change", kept_word(kept).text);
     return 0;
 }
 
@@ -463,8 +463,8 @@ int changed_read(const struct changed_wish *wish, struct changed *out, struct er
         /* Nobody who mistypes a name is told to stop another sandbox. */
         return error_set(
             err, ERROR_REFUSED,
-            "'%.60s' names no sandbox, and the last one here, %.12s, still runs; `cove ls` lists them",
-            words->items[0], out->kept->id);
+            "'%.60s' names no sandbox, and the last one here, %s, still runs; `cove ls` lists them",
+            words->items[0], kept_word(out->kept).text);
     }
     if (changed_paths(out, words, first, &out->paths, err) < 0 || scan(out, wish->home, err) < 0)
         return -1;

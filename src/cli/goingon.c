@@ -48,11 +48,11 @@ static int check(const struct kept *kept, struct error *err)
         return -1;
     }
     if (kept_is_alive(kept))
-        return error_set(err, ERROR_REFUSED, "sandbox %.*s still runs", KEPT_ID_SHOWN, kept->id);
+        return error_set(err, ERROR_REFUSED, "sandbox %s still runs", kept_word(kept).text);
     if (strcmp(record->mode, "live") == 0 || strcmp(record->mode, "rw") == 0)
         return error_set(err, ERROR_REFUSED,
-                         "sandbox %.*s wrote to the workspace itself (%s), and there is nothing to go on with",
-                         KEPT_ID_SHOWN, kept->id, record->mode);
+                         "sandbox %s wrote to the workspace itself (%s), and there is nothing to go on with",
+                         kept_word(kept).text, record->mode);
     return 0;
 }
 

@@ -53,7 +53,7 @@ static int check(const struct kept *kept, struct error *err)
     }
     if (kept->record.stays && !kept->record.no_checkpoints)
         return 0;
-    error_set(err, ERROR_REFUSED, "sandbox %.*s was made %s", KEPT_ID_SHOWN, kept->id,
+    error_set(err, ERROR_REFUSED, "sandbox %s was made %s", kept_word(kept).text,
               kept->record.stays ? "without checkpoints" : "by `cove run`, and has no checkpoints");
     return error_hint(err, "one of `cove create` has them%s",
                       kept->record.stays ? " unless told otherwise" : "");

@@ -484,6 +484,7 @@ static int tell(const struct run *run, struct error *err)
     struct report report = {
         .id = run->id,
         .spec_hash = hash,
+        .name = run->record.name,
         .argv = (const char *const *)run->plan.argv.items,
         .workspace = run->plan.workspace,
         .mode = fields[FIELD_WORKSPACE].choices[run->plan.workspace_mode],

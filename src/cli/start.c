@@ -25,7 +25,7 @@ static int find_stopped(const char *word, struct which *which, const struct kept
             break;
         poll(NULL, 0, BEAT_MS);
     }
-    return error_set(err, ERROR_REFUSED, "sandbox %.*s is running", KEPT_ID_SHOWN, (*out)->id);
+    return error_set(err, ERROR_REFUSED, "sandbox %s is running", kept_word(*out).text);
 }
 
 static int start_one(const char *word, const void *owner, struct error *err)

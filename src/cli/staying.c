@@ -372,7 +372,7 @@ int staying_open(const struct which *which, const struct kept *kept, struct sand
     if (fd < 0)
         return -1;
     if (store_hold(fd, GUARD_MS) < 0)
-        return error_set(err, ERROR_REFUSED, "sandbox %.*s is running", KEPT_ID_SHOWN, kept->id);
+        return error_set(err, ERROR_REFUSED, "sandbox %s is running", kept_word(kept).text);
     if (kept_renew(&which->all, kept, fd, err) < 0)
         return -1;
     store_tidy(fd); /* a work directory serves one overlay only */
@@ -468,8 +468,8 @@ int staying_start_new(const struct host *host, const struct record *record, stru
 static int not_staying(const struct kept *kept, struct error *err)
 {
     error_set(err, ERROR_REFUSED,
-              "sandbox %.*s was made by `cove run`, for one command; `cove create` makes one that stays",
-              KEPT_ID_SHOWN, kept->id);
+              "sandbox %s was made by `cove run`, for one command; `cove create` makes one that stays",
+              kept_word(kept).text);
     if (kept->record.name && !kept_is_alive(kept))
         error_hint(err, "go on in this one: cove run --name %s -- COMMAND", kept->record.name);
     return -1;
@@ -488,9 +488,9 @@ int staying_connect(const struct which *which, const struct kept *kept, struct e
         return not_staying(kept, err);
     const char *why = kept->state == KEPT_STOPPED ? kept->record.why : NULL;
 
-    error_set(err, ERROR_REFUSED, "sandbox %.*s does not run%s%.300s", KEPT_ID_SHOWN, kept->id, why ? ": " : "",
+    error_set(err, ERROR_REFUSED, "sandbox %s does not run%s%.300s", kept_word(kept).text, why ? ": " : "",
               why ? why : "");
-    return error_hint(err, "start it: cove start %.*s", KEPT_ID_SHOWN, kept->id);
+    return error_hint(err, "start it: cove start %s", kept_word(kept).text);
 }
 
 /* Asks for something that is answered by DONE when it is done. */

@@ -246,7 +246,7 @@ int cli_steps(struct options *options, struct error *err)
     fputs(text_string(&text), stdout);
     warn(&steps);
     if (!options->run.json && !steps.len && kept->state != KEPT_BROKEN && !kept->record.stays)
-        say_note("sandbox %.*s was made by `cove run`, for one command, and has no steps; see cove show %.*s",
-                 KEPT_ID_SHOWN, kept->id, KEPT_ID_SHOWN, kept->id);
+        say_note("sandbox %s was made by `cove run`, for one command, and has no steps; see cove show %s",
+                 kept_word(kept).text, kept_word(kept).text);
     return steps.found.how == TRACE_WHOLE ? 0 : EXIT_BROKEN;
 }

@@ -19,6 +19,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+struct kept_word kept_word(const struct kept *kept)
+{
+    const char *name = kept->record.name;
+    struct kept_word word;
+
+    snprintf(word.text, sizeof word.text, "%.*s", name ? (int)sizeof word.text - 1 : KEPT_ID_SHOWN,
+             name ? name : kept->id);
+    return word;
+}
+
 const char *kept_state_name(enum kept_state state)
 {
     static const char *const names[] = { [KEPT_RUNNING] = "running",
@@ -379,10 +389,10 @@ static int remove_as(const struct record *record, struct sandbox_dir *dir, struc
 
 static int refuse_running(const struct kept *kept, struct error *err)
 {
-    error_set(err, ERROR_REFUSED, "sandbox %.*s is running", KEPT_ID_SHOWN, kept->id);
+    error_set(err, ERROR_REFUSED, "sandbox %s is running", kept_word(kept).text);
     if (kept->record.stays)
-        return error_hint(err, "stop it first: cove stop %.*s, or remove it at once: cove rm -f %.*s",
-                          KEPT_ID_SHOWN, kept->id, KEPT_ID_SHOWN, kept->id);
+        return error_hint(err, "stop it first: cove stop %s, or remove it at once: cove rm -f %s",
+                          kept_word(kept).text, kept_word(kept).text);
     return error_hint(err, "end its command first (cove run is process %llu)",
                       (unsigned long long)kept->record.keeper);
 }

@@ -51,6 +51,13 @@ int kept_check_whole(const struct kept *kept, struct error *err);
 
 const char *kept_state_name(enum kept_state state);
 
+/* What people call it, in messages and on a command line: its name, or the beginning of its id. */
+struct kept_word {
+    char text[64];
+};
+
+struct kept_word kept_word(const struct kept *kept);
+
 /* The sandbox of this name, or else the only one whose id begins so.  NULL: ERROR_MISSING, or
  * ERROR_INVALID with the candidates, or if the beginning is too short. */
 const struct kept *kept_find(const struct kept_list *list, const char *word, struct error *err);

@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -505,7 +506,8 @@ static void add_limit_line(struct text *out, const struct report *report)
 static void add_next_lines(struct text *out, const struct report *report)
 {
     for (size_t i = 0; report->kept && i < ARRAY_LEN(next_commands); i++)
-        text_addf(out, "%scove %s %.*s", i ? ", " : ": ", next_commands[i], KEPT_ID_SHOWN, report->id);
+        text_addf(out, "%scove %s %.*s", i ? ", " : ": ", next_commands[i],
+                  report->name ? INT_MAX : KEPT_ID_SHOWN, report->name ? report->name : report->id);
 }
 
 static void add_spent(struct text *out, const struct requests *requests)

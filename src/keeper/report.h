@@ -24,6 +24,7 @@ struct requests;
 
 struct report {
     const char *id, *spec_hash;
+    const char *name; /* of the sandbox; may be NULL */
     const char *const *argv;
     const char *workspace, *image, *user;
     const char *mode;               /* how the workspace was seen: "cow", "rw" ... */

@@ -164,6 +164,8 @@ def a_summary_and_a_report_say_that_it_was_kept(place):
     assert f"cove diff {record['id'][:12]}" in done.errors and f"cove rm {record['id'][:12]}" in done.errors, done
     for command in report["next"]:
         equal(place.cove(*command.split()[1:], *(["--yes"] if " apply " in command else [])).code, 0, command)
+    done = keep(place, "touch b", "--name", "called", "--summary")
+    assert ": cove diff called, cove apply called, cove rm called\n" in done.errors, done
     done = keep(place, "true", "--summary", "--report", file)
     equal(json.loads(file.read_bytes())["kept"], False)
     assert "cove rm" not in done.errors and "none" in done.errors, done

@@ -532,8 +532,10 @@ def mistakes_get_one_clear_error(place):
     one_error(place.cove("create", "-C", "/"), "workspace")
     equal([row["name"] for row in json.loads(place.cove("ls", "--json").out)], ["ran"], "nothing was made")
     place.cove("rm", "ran")
-    with staying(place, "--name", "stays") as ident:
+    with staying(place) as ident:
         one_error(place.cove("rm", ident), "is running", f"cove stop {ident[:12]}", f"cove rm -f {ident[:12]}")
+    with staying(place, "--name", "stays") as ident:
+        one_error(place.cove("rm", ident), "is running", "cove stop stays", "cove rm -f stays")
         one_error(place.cove("exec", "-u", "root:x", ident, "--", "true"), "root:x")
         one_error(place.cove("exec", "--timeout", "soon", ident, "--", "true"), "--timeout")
         one_error(place.cove("attach", "--step", "x", ident), "--step")
