@@ -19,11 +19,15 @@ static const uint64_t fetch_patience = 2000000; /* for the keeper */
 enum {
     KEPT_MAX = 256 << 20, /* of one file, as in store/packages.h */
     IN_VAIN_MAX = 16,
-    LATE = 4, /* counts as much as so many answers that say nothing */
+    LATE = 4,      /* counts as much as so many answers that say nothing */
+    LENT_MAX = 64, /* files of the cache at a time: what somebody has open stays on the disk */
 };
 
 /* Questions one after the other that nothing came of: a registry that does not know them is left in peace. */
 static unsigned in_vain;
+
+/* Files that the keeper was asked for, or has given. */
+static unsigned lent;
 
 /* --- which requests --- */
 
@@ -140,10 +144,19 @@ static void send_note(const struct cached *cached, enum gateway_saying saying, u
     (void)note_put(&note);
 }
 
+static void give_back(struct cached *cached)
+{
+    own_close(&cached->fd);
+    cached->fd = -1;
+    lent -= cached->lent;
+    cached->lent = false;
+}
+
 static void go_on(struct connection *connection)
 {
     struct cached *cached = connection->exchange->cached;
 
+    give_back(cached);
     if (cached->inquiry)
         inquiry_leave(steal_ptr(&cached->inquiry));
     exchange_ask(connection);
@@ -186,7 +199,13 @@ void cached_told(struct connection *connection)
         go_on(connection);
         return;
     }
+    if (lent >= LENT_MAX && !gate_leaves_out("package-count")) {
+        go_on(connection);
+        return;
+    }
     inquiry_leave(steal_ptr(&cached->inquiry));
+    cached->lent = true;
+    lent++;
     connection_wait(connection, FETCHING, fetch_patience);
     connection->tag = ++the_gate.tags << SLOT_BITS | connection->slot;
     send_note(cached, GATEWAY_WANT, connection->tag, "the package cache has a file of");
@@ -233,6 +252,8 @@ void cached_given(struct connection *connection, const struct gateway_noted *not
     cached->reads = fd >= 0 && noted->given == GATEWAY_FILE;
     if (fd >= 0)
         cached->sum = new_sum(cached);
+    else
+        give_back(cached);
     if (cached->reads)
         answer_file(connection);
     else
@@ -337,10 +358,12 @@ void cached_end(struct cached *cached, bool whole)
         return;
     if (cached->inquiry)
         inquiry_leave(cached->inquiry);
-    if (cached->fd >= 0 && !cached->reads)
+    bool written = cached->fd >= 0 && !cached->reads;
+
+    give_back(cached); /* before the keeper hears of it, which looks whether it was */
+    if (written)
         offer(cached, whole);
     checksumming_end(cached->sum, NULL);
-    own_close(&cached->fd);
     package_free(&cached->package);
     free(cached);
 }

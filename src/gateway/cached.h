@@ -28,6 +28,7 @@ struct cached {
     struct checksum checksum; /* what its registry says; empty: nothing */
     struct inquiry *inquiry;  /* that is under way; or NULL */
     int fd;                   /* to read from or to write to; -1: neither */
+    bool lent;                /* it counts as one of those that are */
     bool reads;
     uint64_t tag;             /* of what is written */
     uint64_t left;            /* to read */

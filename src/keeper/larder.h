@@ -9,18 +9,18 @@
 #include "gateway/gateway.h"
 #include "keeper/stower.h"
 
-enum { LARDER_SPOOLS = 32 }; /* that a gateway may write to at a time */
+enum { LARDER_SPOOLS = 32 }; /* that a gateway may have at a time, so that it cannot fill a disk */
 
 struct larder {
     int dir; /* -1: there is no cache */
     uint64_t most;
     struct stower stower;
     struct larder_spool {
-        uint64_t tag; /* 0: free */
+        bool given;   /* the gateway may have it open; false: free */
+        uint64_t tag; /* 0: nothing more is to be heard of it */
         int fd;
         struct checksum name;
     } spools[LARDER_SPOOLS];
-    size_t next; /* the one that goes if all are taken: the oldest */
 };
 
 #define LARDER_NONE ((struct larder){ .dir = -1, .stower = { .to = -1 } })

@@ -6,7 +6,7 @@ import signal
 import sys
 import time
 
-from attack import COVE, control_fires, equal, main, test
+from attack import COVE, UNSAFE, control_fires, equal, main, test
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from support.land import policy  # noqa: E402
@@ -182,6 +182,63 @@ def a_kept_file_that_was_damaged_is_given_to_nobody_and_goes(place):
             wait_for(lambda: not file.exists() or kept(place) == {file.name: True}, what="the end of the damaged file")
             done = here.sh(get(NPM + path), options=REGISTRIES)
             equal((done.text[:16], kept(place)), (short(content), {file.name: True}), done)
+
+
+def asked(here):
+    """Paths that the server was asked for."""
+    return [visit[4] for visit in here.seen() if visit[0] == "request"]
+
+
+def attack_until(here, place, script, over, without=None):
+    """A sandbox that runs this until `over` says that it has seen enough; what that says."""
+    here.run("true")  # what was asked for before does not count
+    pid = here.start(UNSAFE if without else COVE, "run", "--rm", *REGISTRIES, "--", "sh", "-c", script, env={"COVE_UNSAFE_WITHOUT": without or ""})
+    wait_for(lambda: over(asked(here)), seconds=60, what="all requests")
+    paths, inodes = asked(here), here.run("stat", "-f", "-c", "%c %d", place.state / "packages").text.split()
+    os.kill(pid, signal.SIGTERM)
+    wait_for(lambda: not gateways(place), what="the end of the gateway")
+    return paths, int(inodes[0]) - int(inodes[1]) - 1
+
+
+@test(id="GW-25")
+def files_that_come_slowly_take_no_more_disk_than_so_many(place):
+    """Each of them is a file without a name that can become 256 MB."""
+    path, content = add_npm(place, "left")
+    put(place, NPM, "/slow/1.0.0", json.dumps({"name": "slow", "version": "1.0.0", "dist": {"tarball": f"https://{NPM}/slow/-/slow-1.0.0.tgz", "integrity": integrity(b"x")}}))
+    script = f"for i in $(seq 60); do curl -sS -m 60 https://{NPM}/slow/-/slow-1.0.0.tgz -o /dev/null & done; wait"
+    with land(place) as here:
+        equal(here.sh(get(NPM + path), options=REGISTRIES).code, 0)
+        equal(here.run("sh", "-c", f"mount -t tmpfs -o mode=700 counted {place.state}/packages").code, 0)
+        equal(attack_until(here, place, script, lambda paths: paths.count("/slow/-/slow-1.0.0.tgz") == 60)[1], 32, "files that a gateway may write to")
+        control_fires(attack_until(here, place, script, lambda paths: paths.count("/slow/-/slow-1.0.0.tgz") == 60, without="package-count")[1] == 60, "nobody counts")
+        done = here.sh(get(NPM + path), options=REGISTRIES)
+        equal((done.text[:16], here.run("ls", place.state / "packages").text), (short(content), kept_name(content) + "\n"), done)
+
+
+@test(id="GW-25")
+def files_that_are_read_slowly_are_no_more_than_so_many(place):
+    """Whatever goes from the cache meanwhile stays on the disk for who has it open."""
+    path, _ = add_npm(place, "large", size=8000000)
+    (place.work / "slow.py").write_text(f"""
+import socket, ssl, time, urllib.request
+held = []
+for _ in range(100):
+    plain = socket.socket()
+    plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    plain.connect(("{NPM}", 443))
+    held.append(ssl.create_default_context().wrap_socket(plain, server_hostname="{NPM}"))
+    held[-1].sendall(b"GET {path} HTTP/1.1\\r\\nHost: {NPM}\\r\\n\\r\\n")
+    assert held[-1].recv(5) == b"HTTP/"
+urllib.request.urlopen("https://{NPM}/done")
+time.sleep(60)
+""")
+    with land(place) as here:
+        equal(here.sh(get(NPM + path), options=REGISTRIES).code, 0)
+        paths, _ = attack_until(here, place, "python3 slow.py", lambda paths: "/done" in paths)
+        equal(paths.count(path), 36, "the server is asked for all but 64")
+        paths, _ = attack_until(here, place, "python3 slow.py", lambda paths: "/done" in paths, without="package-count")
+        control_fires(path not in paths, "nobody counts")
+        equal(fetched(here.sh(get(NPM + path), options=REGISTRIES)), [], "who comes next gets it from the cache")
 
 
 main()

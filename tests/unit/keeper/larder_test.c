@@ -131,23 +131,57 @@ static void names_and_tags_of_any_kind_lead_nowhere(void **state)
     }
 }
 
-static void more_than_so_many_at_a_time_are_not_open(void **state)
+static int want_numbered(struct world *world, uint64_t number, enum gateway_given wanted)
+{
+    autofree char *content = text_format("%d", (int)number);
+
+    return want(world, content, number, wanted);
+}
+
+/* Whatever a gateway says of those that it has: one that it keeps goes on to count. */
+static void more_than_so_many_at_a_time_are_not_given(void **state)
 {
     struct world *world = *state;
-    size_t open_now = 0;
+    int fds[LARDER_SPOOLS];
+    uint64_t tag = 3;
 
-    for (uint64_t i = 1; i <= 3 * LARDER_SPOOLS; i++) {
-        autofree char *content = text_format("%d", (int)i);
-
-        close(want(world, content, i, GATEWAY_SPOOL));
+    close(want_numbered(world, 1, GATEWAY_SPOOL));
+    larder_keep(&world->larder, 1); /* there is a stower, which is a child of ours, and has none of them */
+    for (size_t i = 0; i < LARDER_SPOOLS; i++)
+        fds[i] = want_numbered(world, tag++, GATEWAY_SPOOL);
+    assert_int_equal(want_numbered(world, tag++, GATEWAY_NOTHING), -1);
+    larder_drop(&world->larder, 3);
+    larder_keep(&world->larder, 4);
+    larder_drop(&world->larder, 3);
+    assert_int_equal(want_numbered(world, tag++, GATEWAY_NOTHING), -1);
+    for (size_t i = 0; i < LARDER_SPOOLS; i++) {
+        close(fds[i]);
+        fds[i] = want_numbered(world, tag++, GATEWAY_SPOOL);
+        assert_int_equal(want_numbered(world, tag++, GATEWAY_NOTHING), -1);
     }
     for (size_t i = 0; i < LARDER_SPOOLS; i++)
-        open_now +=
-            world->larder.spools[i].tag > 2 * LARDER_SPOOLS && fcntl(world->larder.spools[i].fd, F_GETFD) >= 0;
-    assert_int_equal(open_now, LARDER_SPOOLS);
+        close(fds[i]);
     larder_drop_all(&world->larder);
     for (size_t i = 0; i < LARDER_SPOOLS; i++)
-        assert_int_equal(world->larder.spools[i].tag, 0);
+        assert_false(world->larder.spools[i].given);
+}
+
+/* One that was told of is none any more, once it was closed. */
+static void what_was_given_back_is_not_held(void **state)
+{
+    struct world *world = *state;
+
+    for (uint64_t tag = 1; tag <= 3; tag++) {
+        close(want_numbered(world, tag, GATEWAY_SPOOL));
+        assert_true(larder_waits(&world->larder));
+        if (tag % 2)
+            larder_drop(&world->larder, tag);
+        else
+            larder_keep(&world->larder, tag);
+        assert_false(larder_waits(&world->larder));
+        for (size_t i = 0; i < LARDER_SPOOLS; i++)
+            assert_false(world->larder.spools[i].given);
+    }
 }
 
 static size_t files_in(int dir)
@@ -190,7 +224,8 @@ int main(void)
         IN_WORLD(what_was_written_is_kept_if_it_is_what_was_said),
         IN_WORLD(what_is_given_to_write_to_can_only_grow),
         IN_WORLD(names_and_tags_of_any_kind_lead_nowhere),
-        IN_WORLD(more_than_so_many_at_a_time_are_not_open),
+        IN_WORLD(more_than_so_many_at_a_time_are_not_given),
+        IN_WORLD(what_was_given_back_is_not_held),
         IN_WORLD(many_small_files_are_no_way_past_the_bound),
     };
 
