@@ -492,10 +492,24 @@ void exchange_connected(struct connection *connection)
     send_request(connection);
 }
 
+/* What package files are, only their registry says: a mock may be the repository's, which is believed in
+ * nothing. */
+static bool is_answered_for_registry(const struct connection *connection)
+{
+    enum reason reason = connection->purpose->verdict.reason;
+
+    return connection->client.inquiry && (reason == REASON_MOCK || reason == REASON_REPLAY) &&
+           !gate_leaves_out("package-mock");
+}
+
 void exchange_go(struct connection *connection)
 {
     const struct verdict *verdict = &connection->purpose->verdict;
 
+    if (is_answered_for_registry(connection)) {
+        connection_close(connection);
+        return;
+    }
     if (verdict->reason == REASON_MOCK) {
         mock_answer(connection, verdict->rule->mock);
         return;

@@ -124,6 +124,32 @@ def what_is_fetched_in_somebodys_name_is_not_kept_for_others(place):
         equal((done.text[:16], fetched(done)), (short(content), [path]), "nor is it served from what is kept")
 
 
+@test(id="GW-22")
+def what_a_repository_mocks_says_nothing_of_package_files(place):
+    """Its cove.yaml answers in the registry's place, and names the hash of a file that only another policy leads to."""
+    crate, content = add_crate(place, "serpent", content=b"somebody else's" * 100)
+    wheel, index = "/packages/ab/evil-1.0-py3-none-any.whl", "/simple/evil/"
+    with land(place) as here:
+        equal(here.sh(get(CRATES + crate), options=("--registry", "cargo")).text[:16], short(content))
+        equal(kept(place), {kept_name(content, "sha256"): True})
+        (place.work / "cove.yaml").write_text(f"""
+policy:
+  network:
+    registries: [pip]
+    rules:
+      - host: {PIP}
+        action: mock
+        paths: [{index}]
+        mock: {{ body: '<a href="{wheel}#{kept_name(content, "sha256").replace("-", "=")}">' }}
+""")
+        steal = f"curl -sS https://{PIP}{index} https://{PIP}{wheel}"
+        done = here.sh(steal, options=("--registry", "pip"))
+        assert content[:15].decode() not in done.text and "href" in done.text, done
+        equal(fetched(done), [wheel], "the server is asked")
+        done = here.sh(steal, options=("--registry", "pip"), without="package-mock")
+        control_fires(content.decode() in done.text, done)
+
+
 @test(id="GW-23")
 def who_is_killed_while_a_file_comes_leaves_nothing_of_it(place):
     slow = b"x" * (1 << 24)  # what the land says at any path that begins with /slow, a part at a time
