@@ -2,7 +2,7 @@
 
 #include "base/memory.h"
 #include "base/own.h"
-#include "gateway/rules.h"
+#include "gateway/gate.h"
 #include "gateway/tape.h"
 #include "net/answer.h"
 #include "net/head.h"
@@ -11,6 +11,25 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* Of a line, besides its bodies: heads have 48 KB, of which each byte may be three, and fields their names. */
+enum { HEADS_MAX = 256 << 10 };
+
+/* What those take that are under way, if nothing more comes: of a body, a byte is at most four thirds of one.
+ */
+static uint64_t reserved(const struct recorder *recorder)
+{
+    return gate_leaves_out("record-room") ? 0 : (uint64_t)recorder->under_way * HEADS_MAX + taps_kept() / 2 * 3;
+}
+
+/* They may keep what there is room for. */
+static void share_room(const struct recorder *recorder)
+{
+    uint64_t taken = recorder->len + (uint64_t)recorder->under_way * HEADS_MAX;
+
+    if (recorder->fd >= 0 && !gate_leaves_out("record-room"))
+        taps_bound(taken < TAPE_BYTES_MAX ? (TAPE_BYTES_MAX - taken) / 3 * 2 : 0);
+}
 
 /* In one call, so that a line of somebody who is killed is whole, or the last. */
 static void put(struct recorder *recorder, const char *bytes, size_t len)
@@ -25,7 +44,7 @@ static void put(struct recorder *recorder, const char *bytes, size_t len)
 
 bool recorder_has_room(const struct recorder *recorder)
 {
-    return !recorder->failed && recorder->len + TAKE_LINE_MAX <= TAPE_BYTES_MAX;
+    return !recorder->failed && recorder->len + reserved(recorder) + TAKE_LINE_MAX <= TAPE_BYTES_MAX;
 }
 
 void recorder_begin(struct recorder *recorder, int fd, bool secrets, unsigned generation)
@@ -55,13 +74,15 @@ static void add_fields(const struct fields *fields, bool secrets, struct take_me
     }
 }
 
-struct recording *recording_begin(const struct recorder *recorder, const struct head *head,
+struct recording *recording_begin(struct recorder *recorder, const struct head *head,
                                   const struct verdict *verdict)
 {
     struct recording *recording;
 
-    if (recorder->fd < 0)
+    if (recorder->fd < 0 || !verdict->allowed)
         return NULL;
+    recorder->under_way++;
+    share_room(recorder);
     recording = memory_zero(sizeof *recording);
     recording->take.host = text_copy(verdict->host.text);
     recording->take.port = verdict->port;
@@ -111,4 +132,6 @@ void recording_end(struct recording *recording, struct recorder *recorder, bool 
     tap_free(&recording->response);
     take_free(&recording->take);
     free(recording);
+    recorder->under_way--;
+    share_room(recorder);
 }

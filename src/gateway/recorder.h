@@ -12,8 +12,9 @@ struct verdict;
 struct recorder {
     int fd; /* -1: nothing is recorded */
     uint64_t len;
-    bool secrets; /* as they are */
-    bool failed;  /* something could not be written */
+    size_t under_way; /* exchanges that are being recorded, for all of which there is room */
+    bool secrets;     /* as they are */
+    bool failed;      /* something could not be written */
 };
 
 /* An exchange that is being recorded. */
@@ -28,8 +29,8 @@ void recorder_begin(struct recorder *recorder, int fd, bool secrets, unsigned ge
 /* Whether one more exchange, however large, could be written down. */
 bool recorder_has_room(const struct recorder *recorder);
 
-/* A request that goes on; NULL if nothing is recorded. */
-struct recording *recording_begin(const struct recorder *recorder, const struct head *head,
+/* A request that goes on; NULL if nothing is recorded, or it does not. */
+struct recording *recording_begin(struct recorder *recorder, const struct head *head,
                                   const struct verdict *verdict);
 void recording_answer(struct recording *recording, const struct recorder *recorder,
                       const struct answer *answer);

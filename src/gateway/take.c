@@ -142,13 +142,12 @@ static bool read_body(const struct node *node, void *into)
 /* What would be longer as text, since so much of it must be escaped, is no text for anybody. */
 static bool is_plain(const struct text *body)
 {
-    size_t escaped = 0;
+    autotext struct text written = TEXT_NONE;
 
     if (strlen(text_string(body)) != body->len || !text_is_utf8(text_string(body)))
         return false;
-    for (size_t i = 0; i < body->len; i++)
-        escaped += (unsigned char)body->data[i] < ' ' || strchr("\"\\\x7f", body->data[i]);
-    return escaped < body->len / 3 || body->len < 64;
+    text_add_json(&written, text_string(body));
+    return body->len < 64 || written.len <= body->len / 3 * 4;
 }
 
 static void write_body(const void *from, struct node *out)

@@ -7,7 +7,17 @@
  * memory. */
 enum { TAPS_BYTES_MAX = 64 << 20 };
 
-static size_t taps_bytes;
+static size_t taps_bytes, taps_most = TAPS_BYTES_MAX;
+
+void taps_bound(uint64_t most)
+{
+    taps_most = most < TAPS_BYTES_MAX ? (size_t)most : TAPS_BYTES_MAX;
+}
+
+size_t taps_kept(void)
+{
+    return taps_bytes;
+}
 
 void tap_free(struct tap *tap)
 {
@@ -34,7 +44,7 @@ void tap_add(struct tap *tap, const void *bytes, size_t len)
     tap->size += len;
     if (!tap->keep || tap->cut)
         return;
-    tap->cut = tap->kept.len + len > TAKE_BODY_MAX || taps_bytes + len > TAPS_BYTES_MAX;
+    tap->cut = tap->kept.len + len > TAKE_BODY_MAX || taps_bytes + len > taps_most;
     if (tap->cut)
         return;
     text_add_bytes(&tap->kept, bytes, len);

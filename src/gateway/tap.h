@@ -19,6 +19,10 @@ struct tap {
     struct cached *cached; /* to which it goes too; NULL: none */
 };
 
+/* How many bytes all taps may keep at a time, if that is less than is usual; and how many they do. */
+void taps_bound(uint64_t most);
+size_t taps_kept(void);
+
 /* The same again is the end of what was before. */
 void tap_begin(struct tap *tap, bool keep);
 void tap_add(struct tap *tap, const void *bytes, size_t len);

@@ -1,4 +1,5 @@
 """GW: a gateway between a hostile sandbox and hostile machines outside, of which one is the proxy."""
+import json
 import os
 import pathlib
 import signal
@@ -7,7 +8,7 @@ import sys
 from attack import COVE, control_fires, equal, main, test
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from support.land import Land  # noqa: E402
+from support.land import Land, paths, policy  # noqa: E402
 from support.running import gateways, wait_for  # noqa: E402
 
 ZONE = {"web.example.org": ["11.1.1.1"]}
@@ -34,6 +35,51 @@ listener = socket.create_server(("127.0.0.1", 3128))
 while True:
     threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
 """
+
+
+# All heads first, so that all are judged while there is still room; then what they bring.
+TOGETHER = r"""
+import socket
+big, all = b"x" * (4 << 20), []
+for i in range(14):
+    all.append(socket.create_connection(("web.example.org", 80)))
+    all[-1].sendall(b"POST /%d HTTP/1.1\r\nHost: web.example.org\r\nContent-Length: %d\r\n\r\n" % (i, len(big)))
+for one in all:
+    try:
+        one.sendall(big)
+        print(one.recv(12)[9:].decode())
+    except OSError:
+        print("reset")
+"""
+
+
+def exchanges(place, name, without=None):
+    """What the server was asked for, and what of it stands in a record in which there was room for little more."""
+    record, filled = place.dir / f"{name}.jsonl", 243 << 20
+    with Land(place, ZONE) as land:
+        land.serve("http", "11.1.1.1", 80, "web.example.org")
+        rule = policy(place, "{ host: web.example.org }")
+        equal(land.cove("create", "--name", name, *rule, "--record", str(record), without=without).code, 0)
+        equal(land.cove("stop", name, without=without).code, 0)
+        os.truncate(record, filled - 1)
+        with record.open("ab") as file:
+            file.write(b"\n")
+        equal(land.cove("start", name, without=without).code, 0)
+        done = land.cove("exec", name, "--", "python3", "-c", TOGETHER, without=without, timeout=120)
+        land.cove("stop", name, without=without)
+    with record.open("rb") as file:
+        file.seek(filled)
+        written = [json.loads(line)["path"] for line in file if line.endswith(b"}\n")]
+    return sorted(paths(done)), sorted(written), done
+
+
+@test(id="GW-26")
+def no_exchange_that_was_begun_with_others_is_missing_in_a_record_that_becomes_full(place):
+    asked, written, done = exchanges(place, "full")
+    equal(written, asked, done)
+    assert 0 < len(asked) < 14 and "403" in done.text, f"the others were refused: {done}"
+    asked, written, done = exchanges(place, "over", without="record-room")
+    control_fires(len(asked) == 14 and len(written) < 14, (asked, written))
 
 
 @test(id="GW-17")

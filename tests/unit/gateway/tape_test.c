@@ -97,6 +97,43 @@ static void what_is_no_line_is_counted_and_passed_over(void **state)
     assert_int_equal(tape.first_bad, 3);
 }
 
+static void repeat(const char *part, struct text *out)
+{
+    while (out->len + strlen(part) <= TAKE_BODY_MAX)
+        text_add(out, part);
+}
+
+/* Characters of which each is several as JSON has it. */
+static void the_largest_bodies_fit_into_a_line_whatever_is_in_them(void **state)
+{
+    static const char *const parts[] = { "\xc2\x85", "abc\x01", "\xff" };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+        autotake struct take take = TAKE_NONE;
+        autotext struct text line = TEXT_NONE;
+        autotape struct tape tape = TAPE_NONE;
+
+        take.host = text_copy("a.test");
+        take.method = text_copy("POST");
+        take.path = text_copy("/");
+        take.reason = text_copy("OK");
+        take.port = 443;
+        take.status = 200;
+        take.request.sha256 = text_copy(hash_a);
+        take.response.sha256 = text_copy(hash_b);
+        repeat(parts[i], &take.request.body);
+        repeat(parts[i], &take.response.body);
+        take_write(&take, &line);
+        assert_true(line.len <= TAKE_LINE_MAX);
+        read_tape(&line, &tape);
+        assert_int_equal(tape.len, 1);
+        assert_int_equal(tape.items[0].take.response.body.len, take.response.body.len);
+        assert_memory_equal(tape.items[0].take.response.body.data, take.response.body.data,
+                            take.response.body.len);
+    }
+}
+
 static void secrets_are_known_by_the_name_of_their_field(void **state)
 {
     static const char *const secret[] = { "Authorization",
@@ -146,6 +183,7 @@ int main(void)
         cmocka_unit_test(what_was_recorded_is_told_from_what_was_not),
         cmocka_unit_test(of_several_the_body_decides_and_then_the_order),
         cmocka_unit_test(what_is_no_line_is_counted_and_passed_over),
+        cmocka_unit_test(the_largest_bodies_fit_into_a_line_whatever_is_in_them),
         cmocka_unit_test(secrets_are_known_by_the_name_of_their_field),
     };
 
