@@ -8,11 +8,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 enum {
@@ -95,9 +98,26 @@ bool stower_start(struct stower *stower, int packages, uint64_t most)
     return false;
 }
 
-void stower_give(const struct stower *stower, const struct checksum *name, int spool)
+/* Files may come faster than they are hashed. */
+static bool has_room(struct stower *stower, int spool)
 {
-    (void)wire_put(stower->to, name, sizeof *name, &spool, spool < 0 ? 0 : 1);
+    struct stat info = { 0 };
+    int unread = 0;
+
+    if (ioctl(stower->to, SIOCOUTQ, &unread) < 0 || (spool >= 0 && fstat(spool, &info) < 0))
+        return false;
+    if (unread == 0)
+        stower->waiting = 0;
+    if (stower->waiting + (uint64_t)info.st_size > STOWER_WAITS_MAX)
+        return false;
+    stower->waiting += (uint64_t)info.st_size;
+    return true;
+}
+
+void stower_give(struct stower *stower, const struct checksum *name, int spool)
+{
+    if (has_room(stower, spool))
+        (void)wire_put(stower->to, name, sizeof *name, &spool, spool < 0 ? 0 : 1);
 }
 
 void stower_end(struct stower *stower)

@@ -11,9 +11,12 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+enum { STOWER_WAITS_MAX = 1 << 30 }; /* bytes that are on the disk until it has looked at them */
+
 struct stower {
-    pid_t pid; /* 0: there is none */
-    int to;    /* a socket; -1 */
+    pid_t pid;        /* 0: there is none */
+    int to;           /* a socket; -1 */
+    uint64_t waiting; /* bytes that it was given since it last had nothing to do */
 };
 
 #define STOWER_NONE ((struct stower){ .to = -1 })
@@ -23,7 +26,7 @@ bool stower_start(struct stower *stower, int packages, uint64_t most);
 
 /* To keep what `spool` has under that name; or with -1 to look whether what is there is right.  Best effort:
  * who has more to do than there is room for is not told of it. */
-void stower_give(const struct stower *stower, const struct checksum *name, int spool);
+void stower_give(struct stower *stower, const struct checksum *name, int spool);
 
 /* Lets it finish what it was given, if that does not take long, and ends it. */
 void stower_end(struct stower *stower);

@@ -12,6 +12,7 @@
 #include "tests/support/unit_scratch.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -184,6 +185,38 @@ static void what_was_given_back_is_not_held(void **state)
     }
 }
 
+static void write_and_keep(struct world *world, const char *content, uint64_t tag, off_t size)
+{
+    int fd = want(world, content, tag, GATEWAY_SPOOL);
+
+    assert_int_equal(write(fd, content, strlen(content)), strlen(content));
+    assert_true(size == 0 || ftruncate(fd, size) == 0);
+    close(fd);
+    larder_keep(&world->larder, tag);
+}
+
+/* A gateway that writes faster than anybody hashes: the stower does not move at all here. */
+static void what_waits_to_be_hashed_is_bounded(void **state)
+{
+    enum { FILES = 10, FILE_BYTES = 256 << 20 };
+    struct world *world = *state;
+
+    write_and_keep(world, "first", 1, 0);
+    assert_int_equal(kill(world->larder.stower.pid, SIGSTOP), 0);
+    for (uint64_t i = 2; i < 2 + FILES; i++) {
+        autofree char *content = text_format("%d", (int)i);
+
+        write_and_keep(world, content, i, FILE_BYTES);
+        assert_true(world->larder.stower.waiting <= STOWER_WAITS_MAX);
+    }
+    assert_true(world->larder.stower.waiting > STOWER_WAITS_MAX - FILE_BYTES);
+    assert_int_equal(kill(world->larder.stower.pid, SIGKILL), 0);
+    stower_end(&world->larder.stower);
+    write_and_keep(world, "enough", 22, 0); /* there is another one */
+    settle(world);
+    close(want(world, "enough", 24, GATEWAY_FILE));
+}
+
 static size_t files_in(int dir)
 {
     struct packages_usage usage;
@@ -226,6 +259,7 @@ int main(void)
         IN_WORLD(names_and_tags_of_any_kind_lead_nowhere),
         IN_WORLD(more_than_so_many_at_a_time_are_not_given),
         IN_WORLD(what_was_given_back_is_not_held),
+        IN_WORLD(what_waits_to_be_hashed_is_bounded),
         IN_WORLD(many_small_files_are_no_way_past_the_bound),
     };
 
