@@ -472,6 +472,8 @@ static void send_request(struct connection *connection)
 
     connection_wait(connection, EXCHANGING, idle_patience);
     exchange->sent = exchange->fresh = true;
+    if (exchange->recording)
+        exchange->recording->sent = true;
     exchange->deaf = connection->stirred = false;
     if (!side_put(&connection->server, text_string(&exchange->request), exchange->request.len)) {
         go_deaf(connection);

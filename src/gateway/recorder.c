@@ -122,9 +122,13 @@ void recording_end(struct recording *recording, struct recorder *recorder, bool 
 
     if (!recording)
         return;
-    if (recording->take.status && !recorder->failed) {
+    bool answered = recording->take.status;
+
+    if ((answered || (recording->sent && !gate_leaves_out("record-sent"))) && !recorder->failed) {
+        if (!answered)
+            recording->take.reason = text_copy("");
         finish_message(&recording->request, request_whole, &recording->take.request);
-        finish_message(&recording->response, answer_whole, &recording->take.response);
+        finish_message(&recording->response, answer_whole && answered, &recording->take.response);
         take_write(&recording->take, &line);
         put(recorder, line.data, line.len);
     }

@@ -21,6 +21,7 @@ struct recorder {
 struct recording {
     struct take take;
     struct tap request, response;
+    bool sent; /* to a server, in part at least */
 };
 
 /* Before files are given up: how much the file has already.  After another gateway, a new line is begun. */
@@ -35,6 +36,6 @@ struct recording *recording_begin(struct recorder *recorder, const struct head *
 void recording_answer(struct recording *recording, const struct recorder *recorder,
                       const struct answer *answer);
 
-/* It is over, and freed; written down if there was an answer.  Each part may be NULL or not `whole`. */
+/* It is over, and freed; written down if anything of it was sent.  Each part may be NULL or not `whole`. */
 void recording_end(struct recording *recording, struct recorder *recorder, bool request_whole,
                    bool answer_whole);

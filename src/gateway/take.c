@@ -229,7 +229,7 @@ static const char *check(const struct take *take)
         return "method";
     if ((take->path[0] != '/' && strcmp(take->path, "*") != 0) || strlen(take->path) > HEAD_MAX)
         return "path";
-    if (take->status < 100 || take->status > 599)
+    if ((take->status < 100 || take->status > 599) && (take->status || !take->response.cut))
         return "status";
     if (!is_field("x", take->reason) || strlen(take->reason) > HEAD_MAX)
         return "reason";

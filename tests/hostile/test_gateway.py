@@ -5,7 +5,7 @@ import pathlib
 import signal
 import sys
 
-from attack import COVE, control_fires, equal, main, test
+from attack import COVE, UNSAFE, control_fires, equal, main, test
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from support.land import Land, paths, policy  # noqa: E402
@@ -80,6 +80,27 @@ def no_exchange_that_was_begun_with_others_is_missing_in_a_record_that_becomes_f
     assert 0 < len(asked) < 14 and "403" in done.text, f"the others were refused: {done}"
     asked, written, done = exchanges(place, "over", without="record-room")
     control_fires(len(asked) == 14 and len(written) < 14, (asked, written))
+
+
+@test(id="GW-26")
+def what_a_server_was_told_and_did_not_answer_is_in_the_record(place):
+    """A server that never answers may have been told everything."""
+    tell = "import socket; s = [socket.create_connection(('web.example.org', 80)) for _ in range(3)]; [one.sendall(b'POST /deaf HTTP/1.1\\r\\nHost: web.example.org\\r\\nContent-Length: 9\\r\\n\\r\\nsecret') for one in s]; s[0].recv(1)"
+    with Land(place, ZONE) as land:
+        land.serve("http", "11.1.1.1", 80, "web.example.org")
+        rule = policy(place, "{ host: web.example.org }")
+        for name, unsafe in (("all", None), ("some", "record-sent")):
+            land.run("true")
+            pid = land.start(UNSAFE if unsafe else COVE, "run", "--rm", *rule, "--record", place.dir / name, "--", "python3", "-c", tell, env={"COVE_UNSAFE_WITHOUT": unsafe or ""})
+            wait_for(lambda: sum(visit[0] == "request" for visit in land.seen()) == 3, seconds=30, what="the requests")
+            os.kill(pid, signal.SIGTERM)
+            wait_for(lambda: not gateways(place), what="the end of the gateway")
+        lines = [json.loads(line) for line in (place.dir / "all").read_text().splitlines()]
+        equal([(line["path"], line["status"], line["response"]["cut"]) for line in lines], [("/deaf", 0, True)] * 3, lines)
+        equal({line["request"]["body"] for line in lines}, {"secret"}, lines)
+        control_fires((place.dir / "some").read_text() == "", "only answers are written down")
+        done = land.box("curl", "-sS", "-X", "POST", "http://web.example.org/deaf", options=("--replay", str(place.dir / "all")))
+        assert "was not recorded whole" in done.text, done
 
 
 @test(id="GW-17")
