@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/fuzz_body.h"
+#include "tests/fuzz/fuzz_head.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -19,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     head_write(&head, "a.com", &out);
     text_add_bytes(&out, "GET", 3);
-    if (out.len > HEAD_MAX)
+    if (!is_readable(&out, HEAD_MAX))
         return 0;
     check(head_read(text_string(&out), out.len, &again, &why) == HEAD_WHOLE);
     check(again.size == out.len - 3 && again.fields.body == head.fields.body &&
