@@ -49,13 +49,14 @@ static bool row_counts(const struct watch_row *row, const struct classify_input 
                        const struct plainname *name, char *part)
 {
     enum plainname_place place = plainname_compare(row->pattern, name);
+    runpart_check *check = watchlist_check(row);
 
     part[0] = '\0';
     if (place == PLAINNAME_NO)
         return false;
-    if (is_link(in) && row->check != runpart_executable)
+    if (is_link(in) && row->part != PART_EXECUTABLE)
         return row->class != CLASSIFY_ORDINARY;
-    return place == PLAINNAME_YES && (!row->check || row->check(in, row->keys, part));
+    return place == PLAINNAME_YES && (!check || check(in, watchlist_keys(row), part));
 }
 
 static void set(struct classify_verdict *out, enum classify_class class, const char *reason)
@@ -67,7 +68,7 @@ static void set(struct classify_verdict *out, enum classify_class class, const c
 static void judge_path(const struct classify_input *in, const struct plainname *name,
                        struct classify_verdict *out)
 {
-    for (const struct watch_row *row = watchlist; row->pattern; row++) {
+    for (const struct watch_row *row = watchlist; *row->pattern; row++) {
         if (row_counts(row, in, name, out->part)) {
             set(out, row->class, row->reason);
             return;
@@ -87,7 +88,7 @@ static void judge_target(const struct classify_side *link, struct plainname *nam
     if (!plainname_add(name, link->bytes, link->len))
         return set(out, CLASSIFY_AUTORUN, "it is a link, and where it leads cannot be read");
 
-    for (const struct watch_row *row = watchlist; row->pattern; row++) {
+    for (const struct watch_row *row = watchlist; *row->pattern; row++) {
         if (row->class != CLASSIFY_AUTORUN || plainname_compare(row->pattern, name) == PLAINNAME_NO)
             continue;
         set(out, CLASSIFY_AUTORUN, row->reason);

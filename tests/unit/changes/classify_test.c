@@ -795,10 +795,12 @@ static void every_row_is_in_reach_and_in_order(void **state)
     char path[128];
 
     (void)state;
-    for (const struct watch_row *row = watchlist; row->pattern; row++) {
-        bool executable = row->check == runpart_executable;
+    for (const struct watch_row *row = watchlist; *row->pattern; row++) {
+        bool executable = row->part == PART_EXECUTABLE;
         mode_t mode = executable ? PROGRAM_MODE : FILE_MODE;
 
+        if (!memchr(row->pattern, '\0', sizeof row->pattern) || !memchr(row->reason, '\0', sizeof row->reason))
+            fail_msg("%.*s is too long for its row", (int)sizeof row->pattern, row->pattern);
         in_b = in_b || row->class == B;
         if (in_b && row->class == A)
             fail_msg("%s stands behind rows of class B", row->pattern);
