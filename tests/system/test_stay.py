@@ -266,6 +266,34 @@ def a_guard_that_sleeps_wakes_up_to_what_its_keeper_has_left(place):
         equal(state(place, ident), "stopped", "what the keeper has said holds")
 
 
+def has_stack(pid):
+    """One that the kernel has made."""
+    return "[stack]" in pathlib.Path(f"/proc/{pid}/maps").read_text()
+
+
+@test
+def a_guard_that_knows_too_much_for_its_page_wakes_up_too(place):
+    """It keeps the stack that this lies in."""
+    with staying(place) as ident:
+        (guard,) = wait_for(lambda: guards(place, ident), what="a guard")
+        wait_for(lambda: sleeps(guard) and not has_stack(guard), what="sleep in a page")
+    deep = place.work.joinpath(*["d" * 200] * 11)
+    deep.mkdir(parents=True)
+    made = place.cove("create", cwd=deep)
+    equal(made.code, 0, made.err)
+    ident = made.text.strip()
+    try:
+        (guard,) = wait_for(lambda: guards(place, ident), what="a guard")
+        wait_for(lambda: sleeps(guard), what="sleep")
+        assert has_stack(guard), "there is no room for all that it knows"
+        os.kill(keeper(place, ident), signal.SIGKILL)
+        reap()
+        wait_for(lambda: not os.path.exists(f"/proc/{guard}") or reap(), what="the guard's end")
+        equal(state(place, ident), "killed", "its guard has said so")
+    finally:
+        place.cove("rm", "-f", ident)
+
+
 @test(identities=("root",))  # nobody else may look at a PID 1
 def sandboxes_share_the_program_of_pid_1_with_one_that_has_come_to_rest(place):
     def create():
