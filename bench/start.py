@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 """How long a start takes: `cove run --rm -- true` and its peers, one after the other in one run.
 
-    bench/start.py [--rounds 100] [--beside FILE] [--json]
+    bench/start.py [--rounds 100] [--beside FILE]... [--json]
 
 As root it measures root and an ordinary user, with the state directory on a journaled ext4 in a
 loop file (this machine's own root may have no journal, which slows overlays down); as an ordinary
 user only that, with the state directory where it is.  Each row is a ratio to bubblewrap's median
 in the same run.  Back to back, and again with a pause of 300 ms before each start.  `--beside` takes
-another build of cove along, to compare the two.  What a start costs all processes together, in time of
+another build of cove along, to compare them.  What a start costs all processes together, in time of
 processors and in system calls, is told besides: on a busy machine that is steadier than how long it takes.
 """
 import argparse
@@ -25,6 +25,7 @@ import time
 
 COVE = str(pathlib.Path(__file__).resolve().parents[1] / "build/src/cli/cove")
 BWRAP = ["--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "true"]
+OTHERS = {}  # other builds of cove
 USER = 1  # daemon: an ordinary user that every system knows, so that no name service is asked
 
 
@@ -61,7 +62,7 @@ def contenders(place, user):
     found = {
         "bubblewrap": lambda: ["bwrap", *BWRAP],
         "cove": lambda: [COVE_COPY, "run", "--rm", "--", "true"],
-        **({"cove, the other": lambda: [OTHER_COPY, "run", "--rm", "--", "true"]} if OTHER_COPY else {}),
+        **{name: lambda copy=copy: [copy, "run", "--rm", "--", "true"] for name, copy in OTHERS.items()},
         "true, no sandbox": lambda: ["true"],
         "bare namespaces": lambda: ["unshare", "--user", "--map-current-user", "--mount", "--pid", "--fork", "--net", "--ipc", "--uts", "--cgroup", "true"],
     }
@@ -143,7 +144,7 @@ def costs(place, user, rounds):
     environ = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "HOME": str(place / "home"), "COVE_HOME": str(place / "state"),
                "XDG_RUNTIME_DIR": str(place / "run")}
     ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: who outlives cove is ours to wait for
-    wanted = {name: command for name, command in contenders(place, user).items() if name in ("bubblewrap", "cove", "cove, the other")}
+    wanted = {name: command for name, command in contenders(place, user).items() if name in ("bubblewrap", "cove", *OTHERS)}
     spent = {name: [] for name in wanted}
     for turn in range(rounds):
         for name in random.Random(turn).sample(list(wanted), len(wanted)):
@@ -242,19 +243,18 @@ def run_as(kind, base, arguments):
 
 
 def main():
-    global COVE_COPY, OTHER_COPY
+    global COVE_COPY
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=100)
-    parser.add_argument("--beside", metavar="FILE", help="another build of cove, measured alternately")
+    parser.add_argument("--beside", metavar="FILE", action="append", default=[], help="another build of cove, measured alternately; may be repeated")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     base = pathlib.Path(tempfile.mkdtemp(prefix="cove-bench-"))
     base.chmod(0o755)
     COVE_COPY = str(base / "cove")
     shutil.copy(COVE, COVE_COPY)
-    OTHER_COPY = str(base / "other") if arguments.beside else None
-    if arguments.beside:
-        shutil.copy(arguments.beside, OTHER_COPY)
+    for number, other in enumerate(arguments.beside):
+        OTHERS[f"other {number}: {pathlib.Path(other).name}"[:20]] = shutil.copy(other, base / f"other{number}")
     disk = Journaled(base)
     disk.place.chmod(0o755)
     results = {}
