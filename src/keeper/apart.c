@@ -9,14 +9,16 @@ static void keep_only(int *fds[], int count)
 {
     enum { ABOVE = 16 };
 
+    /* Whoever lacks one would take it for what was never given: a guard without its keeper's word, for
+     * example, would remove what is to be kept. */
     for (int i = 0; i < count; i++)
-        if (*fds[i] >= 0)
-            *fds[i] = fcntl(*fds[i], F_DUPFD_CLOEXEC, ABOVE + count);
+        if (*fds[i] >= 0 && (*fds[i] = fcntl(*fds[i], F_DUPFD_CLOEXEC, ABOVE + count)) < 0)
+            _exit(1);
     for (int i = 0; i < count; i++) {
         if (*fds[i] < 0)
             close(i);
-        else
-            *fds[i] = dup2(*fds[i], i);
+        else if ((*fds[i] = dup2(*fds[i], i)) < 0)
+            _exit(1);
     }
     close_range((unsigned)count, ~0U, 0);
 }

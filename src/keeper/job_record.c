@@ -27,9 +27,11 @@ static int add_state(struct jobs *jobs, const char *kind, const struct record *r
 int jobs_record_begin(struct jobs *jobs, const struct record *record, struct error *err)
 {
     autosteps struct steps before = STEPS_NONE;
-    struct error none;
 
-    if (steps_read(jobs->dir, false, &before, &none) == 0 && before.len)
+    /* Whoever cannot read how far it was would give numbers that there are already. */
+    if (steps_read(jobs->dir, false, &before, err) < 0 && err->kind != ERROR_MISSING)
+        return -1;
+    if (before.len)
         jobs->steps = (uint32_t)before.items[before.len - 1].number;
     if (trace_open(jobs->dir, jobs->trace, err) < 0)
         return -1;

@@ -105,6 +105,22 @@ def after_a_reboot_a_start_brings_the_files_back_exactly(place):
         place.cove("snapshot", "rm", "snap")
 
 
+@test
+def a_keeper_that_cannot_read_how_far_it_was_gives_no_number_twice(place):
+    tool("strace")
+    with staying(place) as ident:
+        for number in (1, 2):
+            equal(execute(place, ident, f"echo {number}").code, 0)
+        equal(place.cove("stop", ident).code, 0)
+        trace = place.state / "sandboxes" / ident / "trace.jsonl"
+        done = subprocess.run(["strace", "-f", "-qq", "-o", "/dev/null", "-P", trace, "-e", "trace=pread64", "-e", "inject=pread64:error=EIO:when=1", COVE, "start", ident],
+                              cwd=place.work, env=place.env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=60 * PATIENCE)
+        assert done.returncode == 125 and "read the trace" in done.stderr, done
+        equal(place.cove("start", ident).code, 0)
+        equal(execute(place, ident, "echo 3").text, "3\n")
+        equal([row["number"] for row in json.loads(place.cove("steps", "--json", ident).out)["steps"]], [1, 2, 3])
+
+
 # A disk that is full
 
 
