@@ -144,9 +144,9 @@ class Stay:
         if self.keeper():
             self.cove("stop", "--timeout", "100ms", self.ident)
         done = None
-        for _ in range(20):  # its guard may still be at work
+        for _ in range(20):  # its guard may still be at work; or a start whose asker was killed, which is ready by now
             done = self.cove("start", self.ident)
-            if done.code == 0:
+            if done.code == 0 or (self.keeper() and self.cove("exec", self.ident, "--", "true").code == 0):
                 self.note_groups()
                 return
             time.sleep(0.1)
