@@ -44,25 +44,9 @@ void apart_close_others(const int *fds, int count)
     close_range((unsigned)from, ~0U, 0);
 }
 
-static bool has_terminal(void)
+void apart(const char *name, int *fds[], int count)
 {
-    int fd = open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC);
-
-    if (fd >= 0)
-        close(fd);
-    return fd >= 0;
-}
-
-/* Ctrl-C is for the command, not for us. */
-static void leave_terminal(bool rests)
-{
-    if (!rests || getsid(0) != getppid() || has_terminal() || setpgid(0, 0) < 0)
-        setsid();
-}
-
-void apart(const char *name, bool rests, int *fds[], int count)
-{
-    leave_terminal(rests);
+    setsid(); /* Ctrl-C is for the command, not for us */
     umask(0);
     prctl(PR_SET_NAME, name);
     keep_only(fds, count);

@@ -174,7 +174,7 @@ static _Noreturn void begin(struct guarded *guarded)
                             [GUARD_VERDICT] = &guarded->verdict,
                             [GUARD_USERS] = &guarded->users };
 
-    apart(GUARD_NAME, true, fds, GUARD_FDS);
+    apart(GUARD_NAME, fds, GUARD_FDS);
     box_drop_orders(&guarded->box); /* the keeper's own are not the last ones as long as these are there */
     guard_main(guarded);
 }

@@ -78,7 +78,7 @@ static _Noreturn void child(struct live_sides sides, int prints, int control, in
     int *fds[] = { &sides.upper, &sides.base, &prints, &control, &report };
     struct live_end end = { 0 };
 
-    apart("cove-live", false, fds, ARRAY_LEN(fds));
+    apart("cove-live", fds, ARRAY_LEN(fds));
     confine(sides.base);
     if (live_main(&sides, control, prints, &end) == 0)
         write_end(report, &end);

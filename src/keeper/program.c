@@ -56,7 +56,7 @@ static _Noreturn void become(const char *const argv[], const int *given, int cou
     places[count] = &program;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    apart(argv[0], false, places, count + 1);
+    apart(argv[0], places, count + 1);
     (void)fcntl(program, F_SETFD, FD_CLOEXEC);
     choose_variables(variables);
     syscall(SYS_execveat, program, "", argv, variables, AT_EMPTY_PATH);
