@@ -78,14 +78,17 @@ static int let_go(int layers, const char *lid, const char *holder, struct error 
 
 /* It loses its name first, at once and whole; then its parent is let go of.  If we die in between, the parent
  * is held by somebody who does not exist, which the sweep sees.  The sweep may also be removing the same just
- * now: then one of us misses what the other has removed. */
+ * now: then one of us misses what the other has removed; or who measures it may be writing that down, and a
+ * file comes that we have not seen.  What is left then has no name any more, and is the next sweep's. */
 static int remove_layer(int layers, const char *lid, struct error *err)
 {
     autofree char *gone = text_format(LAYERS_GONE "%s", lid);
 
     if (renameat(layers, lid, layers, gone) < 0)
         return errno == ENOENT ? 0 : error_sys(err, "remove the layer %s", lid);
-    return store_remove_tree(layers, gone, err) < 0 && err->sys_errno != ENOENT ? -1 : 0;
+    return store_remove_tree(layers, gone, err) == 0 || err->sys_errno == ENOENT || err->sys_errno == ENOTEMPTY
+               ? 0
+               : -1;
 }
 
 /* Not by recursion: a chain may be long. */

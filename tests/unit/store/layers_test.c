@@ -9,8 +9,12 @@
 #include "tests/support/unit_scratch.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 struct world {
     struct unit_scratch *scratch;
@@ -139,6 +143,41 @@ static void a_sweep_takes_what_nobody_needs(void **state)
     assert_int_equal(unlinkat(world->layers, "../snapshots/kept", 0), 0);
     layers_sweep(world->state);
     assert_false(there(world, kept));
+}
+
+/* As who measures it writes that down, though all the time: what is put there comes after everything was seen.
+ */
+static _Noreturn void write_on(int dir)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails does not come back to it */
+    for (;;)
+        close(openat(dir, "late", O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+}
+
+static void what_is_let_go_while_somebody_writes_there_goes_with_the_next_sweep(void **state)
+{
+    struct world *world = *state;
+    autostrings struct strings all = STRINGS_NONE;
+    char lid[ID_LENGTH + 1];
+
+    for (int round = 0; round < 50; round++) {
+        make(world, "", "one", lid);
+
+        autoclose int dir = openat(world->layers, lid, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        pid_t child = fork();
+
+        if (child == 0)
+            write_on(dir);
+        while (faccessat(dir, "late", F_OK, 0) < 0)
+            continue;
+        assert_int_equal(layers_release(world->layers, lid, "snapshot.one", &world->err), 0);
+        assert_false(there(world, lid));
+        assert_int_equal(kill(child, SIGKILL), 0);
+        assert_int_equal(waitpid(child, NULL, 0), child);
+    }
+    layers_sweep(world->state);
+    assert_int_equal(layers_list(world->layers, &all, &world->err), 0);
+    assert_int_equal(all.len, 0);
 }
 
 static void put(int dir, const char *name, size_t size)
@@ -311,6 +350,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_layer_goes_with_its_last_holder, setup, teardown),
         cmocka_unit_test_setup_teardown(a_long_chain_goes_at_once, setup, teardown),
         cmocka_unit_test_setup_teardown(a_sweep_takes_what_nobody_needs, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_is_let_go_while_somebody_writes_there_goes_with_the_next_sweep,
+                                        setup, teardown),
         cmocka_unit_test_setup_teardown(only_what_it_alone_holds_counts, setup, teardown),
         cmocka_unit_test(a_file_says_what_was_written),
         cmocka_unit_test_setup_teardown(stacks_part_where_their_steps_do, setup, teardown),
